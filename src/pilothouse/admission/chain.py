@@ -17,6 +17,7 @@ from pilothouse.admission.plugin import Plugin
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.workers import LONG, aside, finish
 
 Step = Callable[[Attributes], Awaitable[None]]
 IsIdle = Callable[[], bool]
@@ -59,7 +60,7 @@ class _Phase:
         )
 
     def _step(self, plugin: Plugin, phase: str, observe: ObserveStep | None) -> Step:
-        step: Step = getattr(plugin, phase)
+        step: Step = _aside_if_long(getattr(plugin, phase)) if plugin.only_looks else getattr(plugin, phase)
         return step if observe is None else observe(plugin.name, phase, step)
 
     async def run(self, attributes: Attributes) -> None:
@@ -96,6 +97,16 @@ class _Phase:
         plugin = next(each for each, (_, _, series) in zip(self._plugins, self.steps, strict=True) if series is asked)
         self._metrics.plugin(plugin.name, phase, operation, rejected=True).observe(now - before)
         self._metrics.phase(phase, operation, rejected=True).observe(now - started)
+
+
+def _aside_if_long(hook: Callable[[Attributes], Coroutine[Any, Any, None]]) -> Step:
+    async def step(attributes: Attributes) -> None:
+        if attributes.weight < LONG:
+            await hook(attributes)
+        else:
+            await aside(finish, hook(attributes), weight=attributes.weight)
+
+    return step
 
 
 class AdmissionChain:

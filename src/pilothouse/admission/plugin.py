@@ -27,6 +27,8 @@ class Plugin:
     operations: ClassVar[frozenset[str]] = frozenset()
     resources: ClassVar[frozenset[GroupResource] | None] = None
     """None for every resource."""
+    only_looks: ClassVar[bool] = False
+    """Whether its hooks touch nothing but the request and wait for nothing: long objects are then looked at aside."""
     subresources: ClassVar[frozenset[str] | None] = frozenset({""})
     """The empty name stands for the resource itself; None for everything."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 _USER_ID = "1.3.6.1.4.1.57683.2"
 
 
-_Outcome = tuple[float, "x509.Certificate | None", str | None]
-"""Until when it holds; the certificate if it is good, else what is wrong with it."""
+_Outcome = tuple[float, float, "x509.Certificate | None", str | None]
+"""From when on and until when it holds: a clock may be set back as well. The certificate if it is good, else what is
+wrong with it."""
 _MOST_OUTCOMES: Final = 1024
 _KEPT_BYTES: Final = 8 * 1024
 
@@ -55,33 +57,35 @@ class VerifiedCertificates:
         if known is None:
             known = (self.authorities.generation, *self._outcome(der, connection, now))
             connection.state[self] = known
-        if known[3] is not None:
-            raise InvalidCredentials(known[3])
-        certificate: x509.Certificate | None = known[2]
+        if known[4] is not None:
+            raise InvalidCredentials(known[4])
+        certificate: x509.Certificate | None = known[3]
         return certificate
 
     def recall(self, connection: Connection) -> x509.Certificate | None:
         """The client's certificate, where it was found good on this connection and still is; None elsewhere."""
         known = self._known(connection, self._clock())
-        return None if known is None else known[2]
+        return None if known is None else known[3]
 
     def _known(self, connection: Connection, now: float) -> Any:
         """What was found on this connection, as long as that holds."""
         known = connection.state.get(self)
-        return None if known is None or known[0] != self.authorities.generation or known[1] < now else known
+        if known is None or known[0] != self.authorities.generation or not known[1] <= now <= known[2]:
+            return None
+        return known
 
     def _outcome(self, der: bytes, connection: Connection, now: float) -> _Outcome:
         others = tuple(connection.peer_chain[1:])
         key = (self.authorities.generation, der, others)
         found = self._outcomes.get(key)
-        if found is None or found[0] < now:
+        if found is None or not found[0] <= now <= found[1]:
             found = self._verify(der, others, now)
             if len(self._outcomes) >= _MOST_OUTCOMES:
                 self._outcomes.clear()
             if len(der) + sum(map(len, others)) <= _KEPT_BYTES:
                 self._outcomes[key] = found
-        if found[1] is not None:
-            self._observe(found[1].not_valid_after_utc.timestamp() - now)
+        if found[2] is not None:
+            self._observe(found[2].not_valid_after_utc.timestamp() - now)
         return found
 
     def _verify(self, der: bytes, others: tuple[bytes, ...], now: float) -> _Outcome:
@@ -91,14 +95,15 @@ class VerifiedCertificates:
             leaf = x509.load_der_x509_certificate(der)
             between = [x509.load_der_x509_certificate(other) for other in others]
         except ValueError:
-            return float("inf"), None, "x509: malformed certificate"
+            return -math.inf, math.inf, None, "x509: malformed certificate"
         moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
         try:
             chain = verify_chain(leaf, between, self.authorities.value, moment)
         except InvalidCertificate as error:
             # A certificate may become valid later; everything else stays as it is, but asking again is cheap enough.
-            return now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {error}"
-        return min(c.not_valid_after_utc.timestamp() for c in chain), leaf, None
+            return now, now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {error}"
+        begin = max(each.not_valid_before_utc.timestamp() for each in chain)
+        return begin, min(each.not_valid_after_utc.timestamp() for each in chain), leaf, None
 
 
 class ClientCertificate:

@@ -34,6 +34,7 @@ from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.reload_metrics import hashed
 from pilothouse.machinery.user import CREDENTIAL_ID, User
+from pilothouse.machinery.weights import weight_of_values
 from pilothouse.machinery.workers import LONG, aside, weighed
 
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
@@ -185,7 +186,9 @@ class OIDCAuthenticator:
             self._metrics.note_issuer(self._issuer_hash, result, time.perf_counter() - started)
 
     async def _verify(self, signed: SignedToken, claims: Mapping[str, Any]) -> Authenticated:
-        self._check_claims(claims)
+        audiences = claims.get("aud")
+        weight = weight_of_values(len(audiences)) if isinstance(audiences, list) else 0
+        await weighed(weight, self._check_claims, claims)
         if signed.header.get("alg") not in self._algorithms:
             expected = "[" + " ".join(quote(algorithm) for algorithm in self._algorithms) + "]"
             found = quote(str(signed.header.get("alg")))

@@ -47,7 +47,7 @@ async def review_token(
     if found is None:
         return {**review, "status": {"user": {}}}
     found = add_authenticated_group(found)
-    if audiences and not set(audiences) & set(found.audiences):
+    if audiences and frozenset(found.audiences).isdisjoint(audiences):
         raise errors.internal_error("error validating audiences")
     status: Object = {"authenticated": True, "user": found.user.as_info()}
     if found.audiences:

@@ -21,6 +21,8 @@ from pilothouse.authn.metrics import TokenMetrics
 from pilothouse.machinery import user as names
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.user import User, service_account_groups, service_account_name, split_service_account
+from pilothouse.machinery.weights import weight_of_values
+from pilothouse.machinery.workers import weighed
 
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 INVALID_SINCE_LABEL: Final = "kubernetes.io/legacy-token-invalid-since"
@@ -88,11 +90,7 @@ class Verifier(ABC):
             self._metrics.legacy.value += 1
             held = self._api_audiences
         wanted = audiences or self._api_audiences
-        common = tuple(audience for audience in wanted if audience in held)
-        if not common and self._api_audiences:
-            raise InvalidCredentials(
-                f"token audiences {_quoted(held)} is invalid for the target audiences {_quoted(wanted)}"
-            )
+        common = await weighed(weight_of_values(len(held) + len(wanted)), self._common, held, wanted)
         user = await self._validate(token, claims, findings)
         return Authenticated(user, common, tuple(findings.warnings), tuple(findings.annotations))
 
@@ -111,6 +109,16 @@ class Verifier(ABC):
             except InvalidToken as error:
                 errs.append(str(error))
         raise InvalidCredentials(*errs)
+
+    def _common(self, held: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """The audiences that are wanted and held. A token, and who has it reviewed, may name hundreds of thousands."""
+        known = frozenset(held)
+        common = tuple(audience for audience in wanted if audience in known)
+        if not common and self._api_audiences:
+            raise InvalidCredentials(
+                f"token audiences {_quoted(held)} is invalid for the target audiences {_quoted(wanted)}"
+            )
+        return common
 
     @abstractmethod
     async def _validate(self, token: str, claims: Mapping[str, Any], findings: Findings) -> User:

@@ -18,6 +18,8 @@ from pilothouse.authn.authenticator import Authenticated, InvalidCredentials, To
 from pilothouse.authn.metrics import TokenCacheMetrics
 from pilothouse.machinery.single_flight import SingleFlight
 from pilothouse.machinery.user import User
+from pilothouse.machinery.weights import weight_of_values
+from pilothouse.machinery.workers import LONG, aside
 
 MAX_ENTRIES = 32 * 1024
 MAX_BYTES = 64 * 1024 * 1024
@@ -75,7 +77,8 @@ class TokenCache:
 
     async def lookup(self, token: str, audiences: tuple[str, ...]) -> tuple[Authenticated | None, float]:
         """The identity and the monotonic time until which it may be reused."""
-        key = self._key(token, audiences)
+        weight = len(token) + weight_of_values(len(audiences))
+        key = self._key(token, audiences) if weight < LONG else await aside(self._key, token, audiences, weight=weight)
         record = self._records.get(key)
         if record is None or record.until <= self._clock():
             record = await self._miss(key, token, audiences)

@@ -6,7 +6,7 @@ runs, so an expression may give that too where a bool is wanted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -130,9 +130,13 @@ def _attribute(attribute: Object) -> Any:
     raise EvaluationError("unsupported attribute value")
 
 
-def is_selected(text: str, device: Object) -> bool:
-    """Whether a selector means a device, as ``device_value`` gives it; ``EvaluationError`` where it cannot tell."""
-    value = compile_selector(text).evaluate({"device": device}, COST_LIMIT).value
+def is_selected(text: str, device: Object, spend: Callable[[int], object] = lambda cost: None) -> bool:
+    """Whether a selector means a device, as ``device_value`` gives it; ``EvaluationError`` where it cannot tell.
+
+    ``spend`` hears what that has cost.
+    """
+    value, cost = compile_selector(text).evaluate({"device": device}, COST_LIMIT)
+    spend(cost)
     if not isinstance(value, bool):
         raise EvaluationError(f"CEL result of type {type_name(value)} could not be converted to bool")
     return value

@@ -6,13 +6,14 @@ and its group say the same of a claim, it is the group's: made for it, reserved 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime import pod_groups
 from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.controllers.runtime.controller import Controller
-from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, copy_of, key_of
+from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, controller_uids, copy_of, key_of
 from pilothouse.controllers.runtime.owners import controller_of, owner_reference
 from pilothouse.controllers.runtime.pods import is_terminal
 from pilothouse.machinery import errors
@@ -25,6 +26,7 @@ _POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 _FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 _BY_TEMPLATE: Final = "by-resource-claim-template"
 _BY_CLAIM: Final = "by-resource-claim"
+_BY_ENTRY: Final = "by-entry"
 _PODS_BY_GROUP: Final = "pods-by-scheduling-group"
 _MOST_CONSUMERS: Final = 256
 _MOST_BASE: Final = 57
@@ -70,6 +72,7 @@ class ResourceClaims:
         self._pods.add_index(_BY_CLAIM, _claims_used)
         self._claims = informers.of("resource.k8s.io", "v1", "resourceclaims")
         self._claims.add_index(BY_CONTROLLER_UID)
+        self._claims.add_index(_BY_ENTRY, _entries)
         self._templates = informers.of("resource.k8s.io", "v1", "resourceclaimtemplates")
         self._groups = informers.of(pod_groups.GROUP, pod_groups.VERSION, pod_groups.RESOURCE)
         self._groups.add_index(_BY_TEMPLATE, lambda group: _named(group, "resourceClaimTemplateName"))
@@ -120,8 +123,9 @@ class ResourceClaims:
 
     def _look_at_claims(self, holder: Object) -> None:
         namespace = holder["metadata"]["namespace"]
+        name_of = claim_names(holder)
         for each in holder["spec"].get("resourceClaims") or ():
-            name = claim_name(holder, each)
+            name = name_of(each)
             if name:
                 self.controller.queue.add(Item("claim", namespace, name))
         for claim in self._claims.lister.by_index(BY_CONTROLLER_UID, holder["metadata"]["uid"]):
@@ -175,9 +179,10 @@ class ResourceClaims:
     async def _ensure_all(self, holder: Holder, group: Object | None = None) -> None:
         """Make the claims of a pod or a group that are not there, and write their names into its status."""
         made: dict[str, str] = {}
+        name_of = claim_names(holder.obj)
         for entry in holder.obj["spec"].get("resourceClaims") or ():
             try:
-                name = await self._ensure(holder, entry, group)
+                name = await self._ensure(holder, entry, name_of(entry), group)
             except ClaimFailed as error:
                 text = holder.failed(entry["name"], error)
                 self._events.event(
@@ -194,12 +199,11 @@ class ResourceClaims:
         if made:
             await self._write_names(holder, made)
 
-    async def _ensure(self, holder: Holder, entry: Object, group: Object | None) -> str:
+    async def _ensure(self, holder: Holder, entry: Object, known: str | None, group: Object | None) -> str:
         """The name of a claim that is new to the holder's status; empty if there is nothing to add."""
         template_name = entry.get("resourceClaimTemplateName")
         if not template_name:
             return ""
-        known = claim_name(holder.obj, entry)
         if known is not None:
             claim = self._claims.lister.get(holder.obj["metadata"]["namespace"], known) if known else None
             if not known or (claim is not None and pod_groups.is_made_for(claim, holder.obj)):
@@ -214,10 +218,9 @@ class ResourceClaims:
 
     def _existing(self, holder: Object, name: str) -> Object | None:
         uid = holder["metadata"]["uid"]
-        for claim in self._claims.lister.by_index(BY_CONTROLLER_UID, uid):
-            if (claim["metadata"].get("annotations") or {}).get(_POD_CLAIM) == name:
-                self._created.pop((uid, name), None)
-                return None if claim["metadata"].get("deletionTimestamp") else claim
+        for claim in self._claims.lister.by_index(_BY_ENTRY, f"{uid}/{name}"):
+            self._created.pop((uid, name), None)
+            return None if claim["metadata"].get("deletionTimestamp") else claim
         return self._created.get((uid, name))
 
     async def _create(self, holder: Holder, name: str, template_name: str) -> Object:
@@ -260,8 +263,9 @@ class ResourceClaims:
     async def _reserve_all(self, pod: Object, group: Object | None) -> None:
         """A pod that was bound past the scheduler has nobody else to reserve its claims."""
         namespace = pod["metadata"]["namespace"]
+        name_of = claim_names(pod)
         for pod_claim in pod["spec"].get("resourceClaims") or ():
-            claim = self._claims.lister.get(namespace, claim_name(pod, pod_claim) or "")
+            claim = self._claims.lister.get(namespace, name_of(pod_claim) or "")
             if claim is None or not (claim.get("status") or {}).get("allocation"):
                 continue
             if pod_claim.get("resourceClaimTemplateName") and not pod_groups.is_made_for(claim, pod):
@@ -341,15 +345,19 @@ def is_done(pod: Object) -> bool:
     return is_terminal(pod) or bool(pod["metadata"].get("deletionTimestamp") and not pod["spec"].get("nodeName"))
 
 
-def claim_name(pod: Object, pod_claim: Object) -> str | None:
-    """The claim that an entry of a pod or a group stands for; None if none was made yet, empty if none is needed."""
-    named = pod_claim.get("resourceClaimName")
-    if named:
-        return str(named)
-    for each in (pod.get("status") or {}).get("resourceClaimStatuses") or ():
-        if each["name"] == pod_claim["name"]:
-            return each.get("resourceClaimName") or ""
-    return None
+def claim_names(holder: Object) -> Callable[[Object], str | None]:
+    """What tells the claim that an entry of a pod or a group stands for; None if none was made yet, empty if none is
+    needed. There may be thousands of them.
+    """
+    known: dict[str, str] = {}
+    for each in (holder.get("status") or {}).get("resourceClaimStatuses") or ():
+        known.setdefault(each["name"], each.get("resourceClaimName") or "")
+
+    def name_of(entry: Object) -> str | None:
+        named = entry.get("resourceClaimName")
+        return str(named) if named else known.get(entry["name"])
+
+    return name_of
 
 
 def generate_name(pod: str, claim: str) -> str:
@@ -375,5 +383,11 @@ def _group_keys(pod: Object) -> list[str]:
 
 def _claims_used(pod: Object) -> list[str]:
     namespace = pod["metadata"]["namespace"]
-    names = [claim_name(pod, each) for each in pod["spec"].get("resourceClaims") or ()]
+    names = map(claim_names(pod), pod["spec"].get("resourceClaims") or ())
     return [f"{namespace}/{name}" for name in names if name]
+
+
+def _entries(claim: Object) -> list[str]:
+    """The entry of a pod or a group that a claim was made for."""
+    entry = (claim["metadata"].get("annotations") or {}).get(_POD_CLAIM)
+    return [] if entry is None else [f"{uid}/{entry}" for uid in controller_uids(claim)]

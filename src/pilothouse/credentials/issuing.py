@@ -32,8 +32,8 @@ class _Pair:
 
 def issue_all(
     pki: Pki, dns_names: Sequence[str], ip_addresses: Sequence[str], now: float, *, renew: bool = False
-) -> float:
-    """Bring the whole folder up to date; the answer is when the first certificate ends.
+) -> tuple[float, float]:
+    """Bring the whole folder up to date; the answer is when the last certificate begins and when the first one ends.
 
     With ``renew`` every certificate but those of authorities is issued again. Raises UnusablePki.
     """
@@ -48,7 +48,9 @@ def issue_all(
         leaf(pki.front_proxy_client_cert, pki.front_proxy_client_key, front, _subject("front-proxy-client"), None),
     ]
     _ensure_signing_key(pki)
-    return min(pair.cert.not_valid_after_utc.timestamp() for pair in (authority, front, *leaves))
+    certificates = [pair.cert for pair in (authority, front, *leaves)]
+    begin = max(cert.not_valid_before_utc.timestamp() for cert in certificates)
+    return begin, min(cert.not_valid_after_utc.timestamp() for cert in certificates)
 
 
 def issue_serving(

@@ -95,9 +95,18 @@ class Pki:
 
     def renew_at(self) -> float | None:
         """When certificates are to be issued again, in seconds since 1970, as far as that was recorded."""
+        lasting = self.lasting()
+        return None if lasting is None else lasting[1]
+
+    def lasting(self) -> tuple[float, float] | None:
+        """From when on certificates are good, and when they are to be issued again, as far as that was recorded.
+
+        Those that were made while the clock was wrong begin in the future once it is right.
+        """
         try:
-            return float(json.loads(self.record.read_bytes())["renew_at"])
-        except (OSError, ValueError, KeyError, TypeError):
+            record = json.loads(self.record.read_bytes())
+            return float(record.get("good_from", 0.0)), float(record["renew_at"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def files(self) -> list[Path]:
@@ -145,8 +154,8 @@ def ensure_pki(
             from pilothouse.credentials.issuing import issue_all  # imports cryptography, which a restart does not need
 
             due = pki.renew_at()
-            expiry = issue_all(pki, dns_names, ip_addresses, now(), renew=due is not None and due <= now())
-            _write_record(pki, names, expiry)
+            begin, end = issue_all(pki, dns_names, ip_addresses, now(), renew=due is not None and due <= now())
+            _write_record(pki, names, begin, end)
 
         # Whatever went wrong aside goes wrong here again, and is told.
         if meanwhile is None or not _done_aside(issue, meanwhile):
@@ -220,7 +229,7 @@ def _record_holds(pki: Pki, names: list[str], now: float) -> bool:
     try:
         record: dict[str, Any] = json.loads(pki.record.read_bytes())
         kept = record["names"] == names and record["files"] == _digests(pki)
-        return bool(kept and now < record["renew_at"])
+        return bool(kept and record.get("good_from", 0.0) <= now < record["renew_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -229,6 +238,11 @@ def _digests(pki: Pki) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in pki.files()}
 
 
-def _write_record(pki: Pki, names: list[str], expiry: float) -> None:
-    record = {"names": names, "renew_at": expiry - RENEW_BEFORE_SECONDS, "files": _digests(pki)}
+def _write_record(pki: Pki, names: list[str], begin: float, end: float) -> None:
+    record = {
+        "names": names,
+        "good_from": begin,
+        "renew_at": end - RENEW_BEFORE_SECONDS,
+        "files": _digests(pki),
+    }
     write_atomically(pki.record, json.dumps(record, indent=1).encode() + b"\n", 0o600)

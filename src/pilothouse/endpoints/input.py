@@ -23,6 +23,7 @@ from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, NO_PROTOBUF, PRO
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.schemes import find_kind, unknown_kind
+from pilothouse.endpoints.storable import check_message_storable, check_storable
 from pilothouse.endpoints.write_options import WriteOptions, read_write_options
 from pilothouse.machinery import errors, go_json, large_json
 from pilothouse.machinery.go_json import json_type
@@ -80,6 +81,8 @@ class Expected:
     """Older versions of the same shape that are taken as well."""
     scheme: str = ""
     """What knows the kinds here, where that is not the scheme of the kind's group; see ``schemes``."""
+    stored: bool = False
+    """Whether nearly all of a body is to be stored as protobuf."""
     api_version: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -244,6 +247,8 @@ async def _read(
     else:
         gvk = expected.identify(value, data, lenient=validation == "Ignore")
     reader = expected if gvk is expected.gvk else expected.reader(gvk)
+    if expected.stored and request.weight >= VERY_LONG:
+        check_storable(expected.struct, value)
     obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
@@ -453,6 +458,8 @@ def _from_protobuf(data: bytes, expected: Expected) -> dict[str, Any]:
     gvk = GroupVersionKind(gv.group, gv.version, envelope.kind or own.kind)
     if gvk != expected.gvk and gvk not in expected.also:
         raise mismatch(gvk, expected)
+    if expected.stored and len(data) >= LONG:
+        check_message_storable(expected.struct, envelope.raw)
     try:
         obj: dict[str, Any] = protobuf.decode_message(expected.struct, envelope.raw)
     except ValueError as error:

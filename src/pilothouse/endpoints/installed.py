@@ -101,6 +101,7 @@ async def _refuse(request: APIRequest, error: errors.StatusError) -> Response:
 async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) -> Response:
     """What a verb answers, or the Status of why it does not; compressed where that is worth it."""
     name = request.info.name
+    waste: list[Any] | None = None
     try:
         if (name in _UNUSABLE_NAMES or "%" in name) and request.info.verb not in _SELECTING:
             check_looked_up(name)
@@ -114,11 +115,17 @@ async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) ->
             response = await compress(response)
     except errors.StatusError as error:
         is_long = len(error.message) >= LONG
-        response = await aside(error_response, request, error) if is_long else error_response(request, error)
+        if is_long:
+            response = await aside(error_response, request, error)
+            waste = [error.details, error.errs]  # tens of thousands of errors, which are not to be freed here
+        else:
+            response = error_response(request, error)
     except MalformedBody as error:
         response = error_response(request, errors.generic(str(error)))
     if request.made is not None:
         afterwards(dispose, request.made)
+    if waste is not None:
+        afterwards(dispose, waste)
     return response
 
 

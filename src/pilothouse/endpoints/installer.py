@@ -40,6 +40,7 @@ from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import MissingVersion, Unconvertible
+from pilothouse.registry.store.sizing import is_kept_as_json
 from pilothouse.registry.store.store import Store
 
 VERBS: Mapping[str, Verb] = {
@@ -147,6 +148,8 @@ def make_scope(
     struct = types.struct(resource.type_name)
     to_hub, from_hub = converters_for(resource)
     subresource = sub.name if sub is not None else ""
+    package = hub_row(resource).package if resource.legacy else resource.package
+    stored = sub is None and not resource.legacy and not is_kept_as_json(struct)
     verbs = sub.verbs if sub is not None else resource.verbs
     return ResourceScope(
         resource=resource,
@@ -154,7 +157,7 @@ def make_scope(
         kind=resource.gvk,
         store=store,
         strategy=strategy,
-        expected=Expected(resource.gvk, struct, hub_row(resource).package if resource.legacy else resource.package),
+        expected=Expected(resource.gvk, struct, package, stored=stored),
         verbs={verb: VERBS[verb] for verb in verbs},
         to_hub=to_hub,
         from_hub=from_hub,

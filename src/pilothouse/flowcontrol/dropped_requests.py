@@ -19,7 +19,7 @@ class DroppedRequests:
 
     __slots__ = ("_clock", "_count", "_history", "_raised", "_second", "retry_after")
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.retry_after = 1
         self._clock = clock
         self._history: deque[tuple[int, int]] = deque(maxlen=MOST_SECONDS + 1)

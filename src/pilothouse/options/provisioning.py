@@ -6,7 +6,6 @@ Runs after validation, right before the server starts, so that a wrong command l
 from __future__ import annotations
 
 import ipaddress
-import math
 import os
 import re
 import socket
@@ -59,13 +58,12 @@ def claimed_folder(options: ServerOptions) -> Iterator[None]:
 
 def provision(
     options: ServerOptions, now: Callable[[], float] = time.time, meanwhile: Callable[[], None] | None = None
-) -> float:
-    """Make whatever is missing or about to expire; the answer is when to look again. Raises ``StartError``.
+) -> None:
+    """Make whatever is missing or about to expire. Raises ``StartError``.
 
     ``meanwhile`` may be called while certificates are made; see ``ensure_pki``.
     """
     derived = options.derived
-    due = math.inf
     try:
         make_private_folder(Path(options.own.data_dir))
         if derived.pki is not None:
@@ -73,7 +71,6 @@ def provision(
             ensure_pki(
                 derived.pki.directory.parent, dns_names=names, ip_addresses=addresses, now=now, meanwhile=meanwhile
             )
-            due = derived.pki.renew_at() or 0.0
             serving = options.secure_serving
             if serving.tls_cert_file != str(derived.pki.serving_cert) and "cert-dir" in options.given:
                 ensure_serving_pair(
@@ -86,7 +83,6 @@ def provision(
     except OSError as problem:
         raise StartError(f"cannot prepare certificates and kubeconfig: {options.explain(problem)}") from problem
     derived.greeting = greeting(options)
-    return due
 
 
 def _write_admin_kubeconfig(options: ServerOptions) -> None:

@@ -248,3 +248,36 @@ def test_limits_of_many_amounts(victim: Any) -> None:
     with victim.attacked("limits of 800 amounts for 150 containers"):
         for _ in range(2):
             assert victim.call("POST", "/api/v1/namespaces/limits/pods", pod).status == 422
+
+
+def test_a_mutation_for_each_of_many_params(victim: Any, crowd: Callable[[str, int], None]) -> None:
+    """Each is done in no time, and waits for nothing before the next one is."""
+    crowd("params", 1_000)
+    maps, name = {"apiVersion": "v1", "kind": "ConfigMap"}, "many-params"
+    version = "admissionregistration.k8s.io/v1"
+    expression = "Object{metadata: Object.metadata{annotations: {params.metadata.name: 'x'}}}"
+    rule = {**SECRETS, "resources": ["limitranges"]}
+    spec = {
+        "reinvocationPolicy": "Never",
+        "paramKind": maps,
+        "matchConstraints": {"resourceRules": [rule]},
+        "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}],
+    }
+    body = {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    assert victim.call("POST", f"{ADMISSION}/mutatingadmissionpolicies", body).status == 201
+    ref = {"namespace": "params", "selector": {}, "parameterNotFoundAction": "Allow"}
+    bound = {"apiVersion": version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}}
+    bound["spec"] = {"policyName": name, "paramRef": ref}
+    assert victim.call("POST", f"{ADMISSION}/mutatingadmissionpolicybindings", bound).status == 201
+    path = "/api/v1/namespaces/default/limitranges"
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"generateName": "m"}, "spec": {"limits": []}}
+    try:
+        while "annotations" not in victim.call("POST", f"{path}?dryRun=All", limits).json["metadata"]:
+            assert victim.server.process.poll() is None
+        with victim.attacked("a mutation for each of 1,000 params"):
+            for _ in range(2):
+                answer = victim.call("POST", f"{path}?dryRun=All", limits)
+                assert len(answer.json["metadata"]["annotations"]) == 1_000
+    finally:
+        assert victim.call("DELETE", f"{ADMISSION}/mutatingadmissionpolicybindings/{name}").status == 200
+        assert victim.call("DELETE", f"{ADMISSION}/mutatingadmissionpolicies/{name}").status == 200

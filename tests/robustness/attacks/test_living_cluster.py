@@ -157,8 +157,8 @@ def test_workloads_of_long_templates(living: Victim, namespace: str) -> None:
             assert living.call("DELETE", f"{apps}/{kind.lower()}s/long").status == 200
 
 
-def devices(count: int) -> dict[str, Any]:
-    pool = {"name": "pool", "generation": 1, "resourceSliceCount": 1}
+def devices(count: int, name: str = "pool") -> dict[str, Any]:
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
     made = [{"name": f"d{number}", "attributes": {"k": {"int": number}}} for number in range(count)]
     return {"driver": "example.com", "allNodes": True, "pool": pool, "devices": made}
 
@@ -183,3 +183,37 @@ def test_a_claim_that_nothing_meets(living: Victim, namespace: str) -> None:
             told = living.call("GET", f"{CORE}/{namespace}/pods/waiting").json["status"]
             conditions = told.get("conditions", ())
         run_pod(living, namespace, "other")
+
+
+def test_selectors_that_cost_as_much_as_they_may(living: Victim, namespace: str) -> None:
+    """Ten of them for each request, asked about each device: the scheduler was busy for hours with one claim."""
+    group, version = "/apis/resource.k8s.io/v1", "resource.k8s.io/v1"
+    create(living, f"{group}/resourceslices", version, "ResourceSlice", "costly", spec=devices(128, "costly"))
+    create(living, f"{group}/deviceclasses", version, "DeviceClass", "costly", spec={})
+    digits = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+    text = f"{digits}.all(a, {digits}.all(b, {digits}.all(c, {digits}.all(d, a + b + c + d < 99))))"
+    costly = [{"cel": {"expression": f"{text.replace('99', str(100 + number))}"}} for number in range(10)]
+    last = {"cel": {"expression": "device.attributes['example.com'].k == 9999"}}
+    asked = {"deviceClassName": "costly", "selectors": [*costly, last]}
+    requests = [{"name": f"r{number}", "exactly": asked} for number in range(32)]
+    path = f"{group}/namespaces/{namespace}/resourceclaims"
+    with living.attacked("selectors that cost as much as they may", allowance=96 << 20):
+        create(living, path, version, "ResourceClaim", "costly", spec={"devices": {"requests": requests}})
+        claims = [{"name": "x", "resourceClaimName": "costly"}]
+        spec = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims}
+        create(living, f"{CORE}/{namespace}/pods", "v1", "Pod", "waiting", spec=spec)
+        conditions: Any = ()
+        while "timed out" not in str(conditions):
+            assert living.server.process.poll() is None
+            told = living.call("GET", f"{CORE}/{namespace}/pods/waiting").json["status"]
+            conditions = told.get("conditions", ())
+        run_pod(living, namespace, "other")
+
+
+def test_pods_of_many_ports_on_the_host(living: Victim, namespace: str) -> None:
+    """Each of one pod was held against each of the pods that are there."""
+    with living.attacked("pods of 6,000 ports on the host", allowance=96 << 20):
+        for name, address in (("one", "10.0.0.1"), ("two", "10.0.0.2")):
+            numbers = range(1, 6_001)
+            ports = [{"containerPort": number, "hostPort": number, "hostIP": address} for number in numbers]
+            run_pod(living, namespace, name, containers=[{"name": "c", "image": "i", "ports": ports}])

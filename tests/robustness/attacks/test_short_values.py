@@ -9,6 +9,10 @@ import orjson
 import pytest
 from tests.robustness.attacks.second_client import processor_seconds
 
+from pilothouse.machinery.gvk import GroupVersionKind
+from pilothouse.machinery.protobuf.envelope import wrap
+from pilothouse.machinery.protobuf.wire import delimited
+
 CORE = "/api/v1/namespaces/default"
 GROUP = "admissionregistration.k8s.io"
 COUNT = 5_000
@@ -162,7 +166,7 @@ MEGABYTES: list[tuple[str, str, dict[str, Any]]] = [
     (
         "ports of a service",
         f"{CORE}/services",
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "attack"}, "spec": {"ports": NOTHING}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "attack"}, "spec": {"ports": NOTHING[:100_000]}},
     ),
     (
         "limits",
@@ -177,3 +181,70 @@ def test_a_megabyte_of_nothing(fresh: Any, what: str, path: str, body: dict[str,
     """Each item is several errors, and an error takes a hundred times as much as the item."""
     with fresh.attacked(f"a megabyte of empty {what}", allowance=110 << 20):
         assert fresh.call("POST", path, body, user="nobody" if path == REVIEW else "").status == 422
+
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def test_more_containers_than_can_be_stored(fresh: Any) -> None:
+    """Three bytes each, or two: with what is filled in and said of them they take five hundred."""
+    message = delimited(b"\n", b"\n\6attack") + delimited(b"\x12", b"\x12\0" * 400_000)
+    bodies = [
+        (orjson.dumps(pod(containers=[{}] * 400_000)), "application/json"),
+        (wrap(GroupVersionKind("", "v1", "Pod"), message), "application/vnd.kubernetes.protobuf"),
+    ]
+    with fresh.attacked("400,000 containers", allowance=48 << 20):
+        for body, kind in bodies:
+            answer = fresh.call("POST", f"{CORE}/pods", body, kind)
+            assert (answer.status, answer.json["message"]) == (500, "etcdserver: request is too large")
+
+
+EAGER = (
+    "AlwaysPullImages,DefaultTolerationSeconds,ExtendedResourceToleration,LimitPodHardAntiAffinityTopology,"
+    "PodSecurity,PodTolerationRestriction,ResourceQuota,RuntimeClass,ServiceAccount"
+)
+
+
+@pytest.fixture(scope="module")
+def eager(launch_victim: Any) -> Any:
+    """A server with all that looks at each part of a pod, in a namespace that restricts it."""
+    started = launch_victim(f"--enable-admission-plugins={EAGER}")
+    restricted = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("audit", "warn")}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "strict", "labels": restricted}}
+    assert started.call("POST", "/api/v1/namespaces", namespace).status == 201
+    enforced = {"kubernetes.io/enforce-mountable-secrets": "true"}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "annotations": enforced}}
+    assert started.call("POST", f"{STRICT}/serviceaccounts", account).status == 201
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+    quota["spec"] = {"hard": {"pods": "9", "count/pods": "9"}}
+    assert started.call("POST", f"{STRICT}/resourcequotas", quota).status == 201
+    tolerations = [{"key": "k", "operator": "Exists"}]
+    tolerating = {"handler": "h", "metadata": {"name": "c"}, "scheduling": {"tolerations": tolerations}}
+    tolerating |= {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    assert started.call("POST", "/apis/node.k8s.io/v1/runtimeclasses", tolerating).status == 201
+    return started
+
+
+STRICT = "/api/v1/namespaces/strict"
+USUAL = [{"name": "c", "image": "i"}]
+LONG_PARTS: list[tuple[str, dict[str, Any]]] = [
+    ("containers", {"containers": [{}] * 60_000}),
+    ("init containers", {"containers": USUAL, "initContainers": [{}] * 60_000}),
+    ("volumes", {"containers": USUAL, "volumes": [{"name": f"v{number}"} for number in range(60_000)]}),
+    (
+        "tolerations",
+        {
+            "containers": USUAL,
+            "runtimeClassName": "c",
+            "tolerations": [{"key": f"k{number}", "operator": "Exists"} for number in range(5_000)],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "spec"), LONG_PARTS, ids=[what for what, _ in LONG_PARTS])
+def test_admission_of_pods_of_many_parts(eager: Any, what: str, spec: dict[str, Any]) -> None:
+    """A dozen plug-ins go through all of them; tolerations were compared each with each."""
+    with eager.attacked(f"admission of many {what}", allowance=128 << 20):
+        for _ in range(2):
+            assert eager.call("POST", f"{STRICT}/pods", pod(**spec)).status in (201, 403, 409, 422)

@@ -83,6 +83,17 @@ async def test_garbage_is_refused(certificates, make_request):
         await ClientCertificate(certificates).authenticate(make_request(certificate=b"\x30\x03abc"))
 
 
+async def test_a_clock_that_is_set_right_again_makes_certificates_good_again(authority, certificates, make_request):
+    authenticator = ClientCertificate(certificates)
+    request = make_request(certificate=authority.issue("alice"))
+    for wrong in (1000 * DAY, -1000 * DAY):
+        certificates.clock[0] = (NOW + wrong).timestamp()
+        with pytest.raises(InvalidCredentials, match="expired or is not yet valid"):
+            await authenticator.authenticate(request)
+        certificates.clock[0] = NOW.timestamp()
+        assert (await authenticator.authenticate(request)).user.name == "alice"
+
+
 async def test_outcome_is_kept_until_expiry_or_new_authorities(authority, new_authority, certificates, make_request):
     authenticator = ClientCertificate(certificates)
     request = make_request(certificate=authority.issue("alice"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pilothouse.controllers.resource_claims import claim_name, generate_name, is_done
+from pilothouse.controllers.resource_claims import claim_names, generate_name, is_done
 from pilothouse.simulation.nodes.pool import NodePool, PoolSettings
 from pilothouse.simulation.nodes.streams import SimulatedStreams
 from pilothouse.simulation.nodes.template import read_template
@@ -22,11 +22,11 @@ def test_generated_names(pod: str, claim: str, name: str) -> None:
 
 def test_the_claim_of_an_entry() -> None:
     entry = {"name": "gpu", "resourceClaimTemplateName": "t"}
-    assert claim_name({}, {"name": "gpu", "resourceClaimName": "c"}) == "c"
-    assert claim_name({}, entry) is None
-    assert claim_name({"status": {"resourceClaimStatuses": [{"name": "gpu"}]}}, entry) == ""
+    assert claim_names({})({"name": "gpu", "resourceClaimName": "c"}) == "c"
+    assert claim_names({})(entry) is None
+    assert claim_names({"status": {"resourceClaimStatuses": [{"name": "gpu"}]}})(entry) == ""
     named = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "x"}]}}
-    assert claim_name(named, entry) == "x"
+    assert claim_names(named)(entry) == "x"
 
 
 def test_when_pods_are_done() -> None:
@@ -134,3 +134,17 @@ async def test_the_pods_of_a_group_share_its_claim() -> None:
         await groups.patch("default", "g", {"metadata": {"finalizers": None}})
         await groups.delete("default", "g")
         await cluster.wait_gone(claims, "default", claim["metadata"]["name"])
+
+
+def test_the_names_of_thousands_of_claims_are_read_once() -> None:
+    class Counted(list[Any]):
+        looks = 0
+
+        def __iter__(self) -> Any:
+            Counted.looks += 1
+            return super().__iter__()
+
+    entries = [{"name": f"x{number}", "resourceClaimTemplateName": "t"} for number in range(100)]
+    statuses = Counted({"name": each["name"], "resourceClaimName": f"c-{each['name']}"} for each in entries)
+    names = list(map(claim_names({"status": {"resourceClaimStatuses": statuses}}), entries))
+    assert (names[0], names[99], Counted.looks) == ("c-x0", "c-x99", 1)

@@ -22,6 +22,7 @@ class AlwaysPullImages(Plugin):
     name = "AlwaysPullImages"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({GroupResource("", "pods")})
+    only_looks = True
 
     async def admit(self, attributes: Attributes) -> None:
         """Set the policy of containers and image volumes."""

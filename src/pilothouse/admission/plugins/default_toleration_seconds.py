@@ -20,6 +20,7 @@ class DefaultTolerationSeconds(Plugin):
     name = "DefaultTolerationSeconds"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({GroupResource("", "pods")})
+    only_looks = True
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, Final
 
 from pilothouse.admission.configuration import ConfigurationError, require_kind
@@ -15,6 +16,7 @@ from pilothouse.machinery.field_errors import FieldError, Path, aggregate, inval
 from pilothouse.machinery.gvk import GroupResource
 
 _CACHE_SIZE: Final = 4096
+_LONGEST_KEPT: Final = 256
 Clock = Callable[[], float]
 
 
@@ -46,18 +48,20 @@ class Limit:
         self._key = _KEYS[self.type]
         self._make: Callable[[], TokenBucket] = lambda: TokenBucket(raw["qps"], raw["burst"], clock)
         self._size = 1 if self.type == "Server" else raw.get("cacheSize") or _CACHE_SIZE
-        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._buckets: OrderedDict[str | bytes, TokenBucket] = OrderedDict()
 
     def refuse(self, attributes: Attributes) -> str:
         """Why an event is too much; empty if it is not."""
         key = self._key(attributes)
-        bucket = self._buckets.get(key)
+        # A name may be a megabyte, and there may be thousands of them.
+        known = key if len(key) <= _LONGEST_KEPT else sha256(key.encode(errors="surrogatepass")).digest()
+        bucket = self._buckets.get(known)
         if bucket is None:
-            bucket = self._buckets[key] = self._make()
+            bucket = self._buckets[known] = self._make()
             if len(self._buckets) > self._size:
                 self._buckets.popitem(last=False)
         else:
-            self._buckets.move_to_end(key)
+            self._buckets.move_to_end(known)
         return "" if bucket.take() else f"limit reached on type {self.type} for key {key}"
 
 

@@ -16,6 +16,7 @@ class ExtendedResourceToleration(Plugin):
     name = "ExtendedResourceToleration"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({GroupResource("", "pods")})
+    only_looks = True
 
     async def admit(self, attributes: Attributes) -> None:
         """Add a toleration for each extended resource."""

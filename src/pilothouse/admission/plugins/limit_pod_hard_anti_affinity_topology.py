@@ -18,6 +18,7 @@ class LimitPodHardAntiAffinityTopology(Plugin):
     name = "LimitPodHardAntiAffinityTopology"
     operations = frozenset({CREATE, UPDATE})
     resources = frozenset({GroupResource("", "pods")})
+    only_looks = True
 
     async def validate(self, attributes: Attributes) -> None:
         """Look at the topology of required terms."""

@@ -28,6 +28,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.workers import LONG, aside
 from pilothouse.storage.cacher import Entry
 
 _PODS: Final = GroupResource("", "pods")
@@ -122,7 +123,7 @@ class PodSecurity(Plugin):
             return
         if attributes.operation == UPDATE and not _is_significant(pod, attributes.old_object or {}):
             return
-        self._judge(attributes, parsed, pod["metadata"], pod.get("spec") or {}, enforce=True)
+        await self._judge(attributes, parsed, pod["metadata"], pod.get("spec") or {}, enforce=True)
 
     async def _validate_template(self, attributes: Attributes, obj: dict[str, Any], path: tuple[str, ...]) -> None:
         parsed = await self._policy(attributes.namespace)
@@ -140,9 +141,9 @@ class PodSecurity(Plugin):
             template = (template or {}).get(step)
         if template is not None:
             metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
-            self._judge(attributes, parsed, metadata, spec, enforce=False)
+            await self._judge(attributes, parsed, metadata, spec, enforce=False)
 
-    def _judge(
+    async def _judge(
         self,
         attributes: Attributes,
         parsed: ParsedPolicy,
@@ -161,6 +162,9 @@ class PodSecurity(Plugin):
             notes[PREFIX + "error"] = f"Failed to parse policy: {aggregate(str(error) for error in errs)}"
             self._metrics.failed(attributes, fatal=False)
         known: dict[LevelVersion, Evaluation] = {}
+        if attributes.weight >= LONG:
+            for wanted in {policy.audit, policy.warn, policy.enforce if enforce else policy.audit}:
+                known[wanted] = await aside(evaluate, wanted, metadata, spec, weight=attributes.weight)
 
         def judge(wanted: LevelVersion) -> Evaluation:
             if wanted not in known:

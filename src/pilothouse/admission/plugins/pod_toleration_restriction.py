@@ -14,6 +14,7 @@ from pilothouse.apis.core.pod.qos import BEST_EFFORT, qos_of
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors, go_json
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.workers import weighed
 
 _DEFAULTS: Final = "scheduler.alpha.kubernetes.io/defaultTolerations"
 _ALLOWED: Final = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
@@ -44,10 +45,11 @@ class PodTolerationRestriction(Plugin):
         if attributes.operation == CREATE:
             own = await self._read(attributes, _DEFAULTS)
             extra = list(self._defaults if own is None else own)
-        if qos_of(pod) != BEST_EFFORT:
+        if await weighed(attributes.weight, qos_of, pod) != BEST_EFFORT:
             extra.append(dict(_PRESSURE))
         if extra:
-            spec["tolerations"] = merge_tolerations(spec.get("tolerations") or [], extra)
+            given = spec.get("tolerations") or []
+            spec["tolerations"] = await weighed(attributes.weight, merge_tolerations, given, extra)
         await self.validate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
@@ -58,7 +60,7 @@ class PodTolerationRestriction(Plugin):
         allowed, scope = await self._read(attributes, _ALLOWED), "namespace"
         if allowed is None:
             allowed, scope = self._allowed, "cluster"
-        if not within(given, allowed):
+        if not await weighed(attributes.weight, within, given, allowed):
             raise errors.generic(
                 "pod tolerations (possibly merged with namespace default tolerations) conflict with its "
                 f"{scope} whitelist"

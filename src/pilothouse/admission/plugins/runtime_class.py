@@ -14,6 +14,7 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.quantity import QuantityError, parse
 from pilothouse.machinery.schema.emptied import as_given
+from pilothouse.machinery.workers import weighed
 
 _MISMATCH: Final = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _UNFOUNDED: Final = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
@@ -47,7 +48,7 @@ class RuntimeClass(Plugin):
                 spec.pop("overhead", None)
         scheduling = found.get("scheduling")
         if scheduling is not None:
-            _set_scheduling(attributes, spec, scheduling)
+            await weighed(attributes.weight, _set_scheduling, attributes, spec, scheduling)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse overhead that is not the class's."""

@@ -119,7 +119,7 @@ class Ledger:
             entries = [e for e in self._quotas.entries(namespace) if wanted is None or e.name in wanted]
             unread = sum(entry.size for entry in entries if entry.forms is None or _READ not in entry.forms)
             quotas = await weighed(unread, self._read_all, entries)
-            charged, waiters = self._charge_all(quotas, waiters)
+            charged, waiters = await self._charge_all(quotas, waiters)
             wanted = set()
             for entry, before, after in zip(entries, quotas, charged, strict=True):
                 if same(before.used, after.used):
@@ -144,14 +144,15 @@ class Ledger:
     def _read(self, entry: Entry) -> Quota:
         return Quota.read(self._quotas.store.decode(entry))
 
-    def _charge_all(self, quotas: list[Quota], waiters: list[_Waiter]) -> tuple[list[Quota], list[_Waiter]]:
+    async def _charge_all(self, quotas: list[Quota], waiters: list[_Waiter]) -> tuple[list[Quota], list[_Waiter]]:
         """The quotas with all charges, and who must wait until they are written."""
         pending = []
         for waiter in waiters:
             if waiter.answer.done():
                 continue
             try:
-                charged = check_request(quotas, waiter.attributes, waiter.evaluator, self._limited)
+                asked, weight = waiter.attributes, waiter.attributes.weight
+                charged = await weighed(weight, check_request, quotas, asked, waiter.evaluator, self._limited)
             except errors.StatusError as refusal:
                 waiter.settle(refusal)
                 continue

@@ -12,6 +12,7 @@ ClusterRoleBinding those of the cluster, a ClusterRole all. Both caches are boun
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from pilothouse.authz.rbac.rules import CompiledRules, Names
@@ -25,6 +26,8 @@ ROLE_BINDING: Final = "RoleBinding"
 
 MAX_IDENTITIES: Final = 8192
 MAX_ANSWERS: Final = 2048
+_MANY_GROUPS: Final = 64
+"""Of a user in more of them those are looked for that have bindings."""
 LONGEST_REMEMBERED: Final = 1024
 """Anybody may ask for a path of a megabyte, and for another one each time."""
 MAX_IDENTITY_TEXT: Final = 32 * 1024 * 1024
@@ -194,7 +197,10 @@ class _Scope:
 
     def bindings_of(self, user: User) -> list[Binding]:
         found = dict(self.by_user.get(user.name, ()))
-        for group in user.groups:
+        groups: Iterable[str] = user.groups
+        if len(user.groups) > _MANY_GROUPS:
+            groups = self.by_group.keys() & user.groups
+        for group in groups:
             found.update(self.by_group.get(group, ()))
         return [found[name] for name in sorted(found)]
 

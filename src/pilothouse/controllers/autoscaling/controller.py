@@ -197,7 +197,8 @@ class Autoscalers:
                 found = await self._sources.propose(metric, target, _tolerances(autoscaler), self._clock.now())
             except MetricFailed as error:
                 self._events.event(autoscaler, "Warning", error.reason, error.told)
-                failures.append(error)
+                # The one that was raised knows all frames that asked; there may be ten thousand.
+                failures.append(MetricFailed(error.reason, error.told, str(error)))
                 shown.append({"type": ""})
                 continue
             shown.append(found.status)

@@ -205,7 +205,7 @@ class JobController:
             await self._create(round, min(missing, _BURST))
 
     async def _create(self, round: _Round, count: int) -> None:
-        indexes = self._indexes_to_create(round, count)
+        indexes = await self._indexes_to_create(round, count)
         if not indexes:
             return
         job, key = round.job, round.key
@@ -228,19 +228,19 @@ class JobController:
             raise error
         round.error = error
 
-    def _indexes_to_create(self, round: _Round, count: int) -> list[int] | list[None]:
+    async def _indexes_to_create(self, round: _Round, count: int) -> list[int] | list[None]:
         """The indexes of pods to create now (None for pods without); none while failures are waited out."""
-        job, now = round.job, self._clock.now()
+        job, tally, now = round.job, round.tally, self._clock.now()
         if not limits_each_index(job):
             wait = round.failures.wait(now)
             if wait > 0:
                 round.look_again(wait)
                 return []
-            return job_pods.pending_indexes(round.tally, count) if is_indexed(job) else [None] * count
-        waits = {
-            index: wait_of_index(round.tally.held.get(index), now)
-            for index in job_pods.pending_indexes(round.tally, count)
-        }
+            if not is_indexed(job):
+                return [None] * count
+            return await weighed(tally.weight, job_pods.pending_indexes, tally, count)
+        pending = await weighed(tally.weight, job_pods.pending_indexes, tally, count)
+        waits = {index: wait_of_index(tally.held.get(index), now) for index in pending}
         later = [wait for wait in waits.values() if wait > 0]
         if later:
             round.look_again(min(later))

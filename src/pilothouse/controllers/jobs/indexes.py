@@ -79,6 +79,8 @@ class Indexes:
             while candidate < min(first, below) and len(found) < count:
                 found.append(candidate)
                 candidate += 1
+            if len(found) == count:
+                break
             candidate = max(candidate, last + 1)
         return found
 

@@ -26,7 +26,7 @@ _JSON_END: Final = 1
 
 def check_size(key: str, obj: Object, json_length: int, expected: int, struct: Struct | None) -> None:
     """Raise ``TooLarge`` for an object that etcd would not take; ``expected`` is the revision it is to replace."""
-    if struct is None or struct.name.startswith(_KEPT_AS_JSON):
+    if struct is None or is_kept_as_json(struct):
         length = json_length + _JSON_END
     else:
         from pilothouse.machinery import protobuf
@@ -38,6 +38,11 @@ def check_size(key: str, obj: Object, json_length: int, expected: int, struct: S
         raise TooLarge(f"rpc error: code = ResourceExhausted desc = {why}")
     if size + _PROPOSAL_OVERHEAD > _MOST_TAKEN:
         raise TooLarge("etcdserver: request is too large")
+
+
+def is_kept_as_json(struct: Struct) -> bool:
+    """Whether kube-apiserver stores objects of this type as JSON, although they have a protobuf form."""
+    return struct.name.startswith(_KEPT_AS_JSON)
 
 
 def transaction_size(key: int, value: int, expected: int) -> int:

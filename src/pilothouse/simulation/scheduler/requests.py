@@ -11,7 +11,7 @@ and its overhead on top. Resources given for the pod as a whole take the place o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ _POD_LEVEL: Final = (CPU, MEMORY)
 
 Amounts = dict[str, int]
 HostPort = tuple[str, str, int]
+_EVERYWHERE: Final = "0.0.0.0"
 
 
 @lru_cache(maxsize=4096)
@@ -121,11 +122,13 @@ def _raise_to(total: Amounts, least: Mapping[str, int]) -> None:
             total[name] = amount
 
 
-def clash(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """Whether any wanted port is taken; 0.0.0.0 is every address."""
-    taken = list(taken)
+def clash(wanted: Iterable[HostPort], taken: Collection[HostPort]) -> bool:
+    """Whether any wanted port is taken; 0.0.0.0 is every address. Pods may want ten thousand each."""
+    if not taken:
+        return False
+    anywhere = {(protocol, number) for _, protocol, number in taken}
     return any(
-        protocol == other_protocol and number == other_number and (address == other or "0.0.0.0" in (address, other))
+        (protocol, number) in anywhere
+        and (address == _EVERYWHERE or (address, protocol, number) in taken or (_EVERYWHERE, protocol, number) in taken)
         for address, protocol, number in wanted
-        for other, other_protocol, other_number in taken
     )

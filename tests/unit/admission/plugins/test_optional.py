@@ -23,7 +23,7 @@ from pilothouse.admission.plugins.pod_node_selector import PodNodeSelector
 from pilothouse.admission.plugins.pod_resize_validator import PodResizeValidator
 from pilothouse.admission.plugins.pod_toleration_restriction import PodTolerationRestriction
 from pilothouse.admission.plugins.pod_topology_labels import PodTopologyLabels
-from pilothouse.admission.tolerations import covers, merge_tolerations
+from pilothouse.admission.tolerations import Coverage, merge_tolerations
 from pilothouse.apis.gates import default_gates
 from pilothouse.endpoints.admission import UPDATE
 from pilothouse.registry.storage import StorageFactory
@@ -215,7 +215,7 @@ ANY = {"operator": "Exists"}
     ],
 )
 def test_tolerations_that_cover_others(wide: Any, narrow: Any, result: bool) -> None:
-    assert covers(wide, narrow) is result
+    assert Coverage([wide]).covers(narrow) is result
 
 
 def test_merging_tolerations() -> None:

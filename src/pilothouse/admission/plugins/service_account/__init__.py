@@ -21,6 +21,7 @@ from pilothouse.admission.refusals import forbidden, unnameable
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.workers import weighed
 
 _PODS: Final = GroupResource("", "pods")
 _DEFAULT: Final = "default"
@@ -60,11 +61,11 @@ class ServiceAccount(Plugin):
             spec["serviceAccountName"] = spec["serviceAccount"] = _DEFAULT
         account = await self._find(attributes, spec["serviceAccountName"])
         if _mounts_token(account, spec):
-            mount_token(spec, self.environment.rng)
+            await weighed(attributes.weight, mount_token, spec, self.environment.rng)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
         if _enforces(account):
-            check_references(attributes, account, spec)
+            await weighed(attributes.weight, check_references, attributes, account, spec)
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse pods without an account, and secrets that the account does not share."""
@@ -82,9 +83,9 @@ class ServiceAccount(Plugin):
         account = await self._find(attributes, name)
         if _enforces(account):
             if attributes.operation == UPDATE:
-                check_ephemeral_references(account, spec)
+                await weighed(attributes.weight, check_ephemeral_references, account, spec)
             else:
-                check_references(attributes, account, spec)
+                await weighed(attributes.weight, check_references, attributes, account, spec)
 
     async def _find(self, attributes: Attributes, name: str) -> dict[str, Any]:
         accounts, namespace = self._accounts, attributes.namespace

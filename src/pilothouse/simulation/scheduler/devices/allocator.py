@@ -30,6 +30,8 @@ _MOST_DEVICES: Final = 256
 """The search nests once for every device, so there is a limit; a node has no room for so many anyway."""
 _MOST_STEPS: Final = 20_000
 _MOST_LOOKS: Final = 1_000_000
+_MOST_COST: Final = 10_000_000
+"""Of all selectors: some seconds. Each may cost a tenth of that, and be asked about each device for each request."""
 
 
 class NodeFailed(Exception):
@@ -70,7 +72,7 @@ class Allocator:
     def __init__(self, claims: Sequence[Object], class_of: ClassOf, inventory: Inventory, ledger: DeviceLedger) -> None:
         self._wanted = [_Wanted(claim, alternatives_of(claim, class_of)) for claim in claims]
         self._inventory, self.ledger = inventory, ledger
-        self._steps = self._looks = 0
+        self._steps = self._looks = self._cost = 0
 
     def choose(self, info: NodeInfo) -> list[Choice] | None:
         """The devices that each claim gets on a node, None where they cannot all be had.
@@ -95,6 +97,12 @@ class Allocator:
         """One device is tried; raises AllocationFailed where these are too many."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
+            raise _timed_out(info)
+
+    def count_cost(self, cost: int, info: NodeInfo) -> None:
+        """A selector has been asked about a device; raises AllocationFailed where these cost too much."""
+        self._cost += cost
+        if self._cost > _MOST_COST:
             raise _timed_out(info)
 
 
@@ -203,7 +211,8 @@ class _Search:
             value = self._values.get(device.id)
             if value is None:
                 value = self._values[device.id] = device_value(device.id.driver, device.spec)
-            known = self._selected[key] = request.selects(device, value) and device.is_reachable(self._info)
+            chosen = request.selects(device, value, lambda cost: self._allocator.count_cost(cost, self._info))
+            known = self._selected[key] = chosen and device.is_reachable(self._info)
         return known
 
     def is_free(self, claim: int, request: Request, device: Device) -> bool:

@@ -64,15 +64,16 @@ class Request(NamedTuple):
         wanted: Mapping[str, str] = (self.spec.get("capacity") or {}).get("requests") or {}
         return wanted
 
-    def selects(self, device: Device, value: Object) -> bool:
-        """Whether the selectors of the class and of the request mean a device."""
+    def selects(self, device: Device, value: Object, spend: Callable[[int], object]) -> bool:
+        """Whether the selectors of the class and of the request mean a device; ``spend`` hears what each costs."""
         by_class = f"class {self.device_class['metadata']['name']}"
         for origin, selectors in (
             (by_class, self.device_class["spec"].get("selectors")),
             (f"claim {self.claim}", self.spec.get("selectors")),
         ):
             for index, selector in enumerate(selectors or ()):
-                if not _is_selected(selector["cel"]["expression"], f"{origin}: selector #{index}", device, value):
+                text, where = selector["cel"]["expression"], f"{origin}: selector #{index}"
+                if not _is_selected(text, where, device, value, spend):
                     return False
         return True
 
@@ -83,9 +84,9 @@ class Request(NamedTuple):
         return all(any(tolerates(each, taint) for each in tolerations) for taint in taints)
 
 
-def _is_selected(text: str, origin: str, device: Device, value: Object) -> bool:
+def _is_selected(text: str, origin: str, device: Device, value: Object, spend: Callable[[int], object]) -> bool:
     try:
-        return is_selected(text, value)
+        return is_selected(text, value, spend)
     except CompileError as error:
         raise AllocationFailed(f"{origin}: CEL compile error: {error}") from None
     except EvaluationError as error:
