@@ -95,6 +95,11 @@ class Teller:
     def until_pods(self, test):
         self.until_all("v1", "pods", test, lambda pod: pod["status"])
 
+    def until_told(self, name, reason):
+        """Wait until an event says so about an object, or about one whose name begins like this."""
+        says = lambda event: event["reason"] == reason and event["involvedObject"]["name"].startswith(name)  # noqa: E731
+        self.until_all("v1", "events", lambda found: any(map(says, found)), lambda event: event["reason"])
+
     def until_all(self, version, resource, test, shown=lambda obj: obj):
         """Wait until the objects of a resource meet a test."""
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -238,6 +243,9 @@ def job_with_failures(teller):
     spec = {"template": template, "completions": 3, "parallelism": 3, "completionMode": "Indexed"}
     teller.create("batch/v1", "Job", "jobs", "indexed", spec)
     teller.until("batch/v1", "jobs", "indexed", has_condition("Complete"))
+    # What happened is told later than it is written into the object.
+    for name, reason in (("good", "Completed"), ("indexed", "Completed"), ("ruled-", "Started")):
+        teller.until_told(name, reason)
 
 
 def foreground_delete(teller):

@@ -105,6 +105,7 @@ def session(server, kubectl):
         f"flunder.{GROUP}/two",
     ]
     assert "one" in kubectl("get", "flunders")
+    until(lambda: f"apis/{GROUP}/v1beta1" in server.call("GET", "/openapi/v3")[1]["paths"])
     assert "flunderReference" in kubectl("explain", "flunder.spec", f"--api-version={GROUP}/v1beta1")
     fischer = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Fischer", "metadata": {"name": "f"}}
     kubectl("create", "-f", "-", stdin=json.dumps({**fischer, "disallowedFlunders": ["banned"]}))
@@ -120,7 +121,6 @@ def session(server, kubectl):
     assert seen == [f"flunder.{GROUP}/{name}" for name in ("one", "two", "three")]
     assert "forbidden" in kubectl("get", "flunders", "--as=jane", fails=True)
     until(lambda: any(GROUP in path for path in server.call("GET", "/openapi/v2")[1]["paths"]))
-    assert f"apis/{GROUP}/v1beta1" in server.call("GET", "/openapi/v3")[1]["paths"]
     kubectl("delete", "flunders", "--all")
     assert kubectl("get", "flunders", "-o", "name") == ""
 

@@ -5,13 +5,18 @@ process, sees one and the same log, in order, without gaps or repeats; what is s
 """
 
 import asyncio
+import contextlib
 import functools
 import itertools
 
 import pytest
 
 from pilothouse.storage.backends.contract import Compacted, Conflict, KeyExists, StorageError
-from pilothouse.storage.backends.etcd import EtcdBackend, EtcdSettings, Transport
+from pilothouse.storage.backends.etcd import EtcdBackend, EtcdSettings, Transport, backend
+from pilothouse.storage.backends.etcd.connection import Connection
+from pilothouse.storage.backends.etcd.errors import CallFailed
+from pilothouse.storage.backends.etcd.messages import prefix_range, put_if_request
+from pilothouse.storage.backends.etcd.sight import Sight
 from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
@@ -134,6 +139,38 @@ async def test_a_member_is_killed_and_comes_back(rounds):
                 await load.progress()
 
         await run_with_faults(cluster, fault)
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+async def test_members_fail_while_others_write_what_may_not_be_seen(monkeypatch, rounds):
+    """Revisions without events between those of the log: nobody waits for them, nothing is passed over."""
+
+    async def find_sight(connection, prefix, *, asks_for_progress):
+        return Sight(*prefix_range(PREFIX), whole=False)
+
+    async def write_others(connection):
+        for number in itertools.count():
+            with contextlib.suppress(CallFailed):
+                await connection.write("KV/Txn", put_if_request(b"/others/%d" % number, b"x", 0))
+            await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(backend, "find_sight", find_sight)
+    with EtcdCluster(3, SURVIVES_KILLS) as cluster:
+
+        async def fault(load):
+            for member in itertools.islice(itertools.cycle(cluster.members), rounds):
+                member.kill()
+                await load.progress()
+                member.start()
+                await asyncio.to_thread(member.wait_ready)
+                await load.progress()
+
+        others = Connection(Transport(cluster.urls))
+        writing = asyncio.ensure_future(write_others(others))
+        await run_with_faults(cluster, fault)
+        writing.cancel()
+        await asyncio.wait([writing])
+        await others.close()
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)

@@ -4,8 +4,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pilothouse.storage.backends.etcd import EtcdBackend, Transport, live_log
+from pilothouse.storage.backends.etcd import backend as etcd_backend
 from pilothouse.storage.backends.etcd.connection import Connection
-from pilothouse.storage.backends.etcd.messages import lease_id_request, read_granted_seconds, read_leases
+from pilothouse.storage.backends.etcd.messages import (
+    lease_id_request,
+    prefix_range,
+    read_granted_seconds,
+    read_leases,
+)
+from pilothouse.storage.backends.etcd.sight import Sight
 from pilothouse.storage.cacher import Cacher
 from pilothouse.testing.cacher_conformance import PODS, CacherConformance, LabelledCodec, scramble_labels, take_watched
 from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
@@ -76,3 +83,29 @@ async def test_a_watch_that_is_asked_for_late_follows_own_writes(harness, monkey
     await other.create(f"{PODS}a/other", b"{}")
     assert [event.type for event in await take_watched(watcher, 1)] == ["ADDED"]
     await cacher.close()
+
+
+# An etcd of which only some keys may be seen
+
+
+@pytest.fixture
+def confined(harness, monkeypatch):
+    """A harness whose stores see keys alone that begin with a slash, which those of the suite do."""
+
+    async def find_sight(connection, prefix, *, asks_for_progress):
+        return Sight(*prefix_range("/"), whole=False)
+
+    monkeypatch.setattr(etcd_backend, "find_sight", find_sight)
+    return harness
+
+
+class TestConfined(BackendConformance):
+    @pytest.fixture
+    def harness(self, confined):
+        return confined
+
+
+class TestCacherConfined(CacherConformance):
+    @pytest.fixture
+    def harness(self, confined):
+        return confined

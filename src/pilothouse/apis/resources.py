@@ -146,6 +146,20 @@ def add_legacy() -> None:
         version.resources.sort(key=lambda row: row.name)
 
 
+def legacy_row(name: str, version: GroupVersion) -> Resource | None:
+    """The row of a resource at a version that is served no more, whether or not the table knows those."""
+    found = _legacy_table().get(version)
+    return next((row for row in found.resources if row.name == name), None) if found is not None else None
+
+
+@cache
+def _legacy_table() -> dict[GroupVersion, Version]:
+    """A table of its own: others may go through that of all versions in this moment."""
+    versions = {gv: replace(version, resources=[*version.resources]) for gv, version in table().items()}
+    _read_rows("legacy_resources.txt", versions, legacy=True)
+    return versions
+
+
 def _read_rows(file: str, versions: dict[GroupVersion, Version], *, legacy: bool) -> None:
     group = package = ""
     current: Version | None = None

@@ -164,7 +164,9 @@ class Strategy:
         """Bring a valid object into its one stored form."""
 
     def read_back(self, obj: Object) -> None:
-        """Fill in what only reading the stored object does, and so validating admission is not shown."""
+        """Give an object that is about to be stored what reading it will."""
+        if self.completed_when_read:
+            self.default(obj)
 
     def check_graceful_delete(self, ctx: Context, obj: Object, grace: int | None) -> int | None:
         """The grace period to delete with, or None where the kind knows no graceful deletion."""
@@ -188,6 +190,10 @@ class Strategy:
 
     field_labels: ClassVar[frozenset[str]] = frozenset()
     """Fields beyond name and namespace that a selector may use."""
+
+    completed_when_read: ClassVar[bool] = False
+    """Whether objects are stored without some of their defaults: what a write takes away, or puts in where a default
+    depends on it, comes back with the next reading. Validating admission is not shown it."""
 
     field_sources: ClassVar[frozenset[str] | None] = None
     """The paths of all that ``fields`` looks at, defaults of these included. Where they are named, large numbers of

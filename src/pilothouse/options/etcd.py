@@ -161,6 +161,7 @@ class EtcdOptions(FlagGroup):
             size_seconds=self.etcd_db_metric_poll_interval,
             health_seconds=self.etcd_healthcheck_timeout or DEFAULT_PROBE_SECONDS,
             readiness_seconds=self.etcd_readycheck_timeout or DEFAULT_PROBE_SECONDS,
+            prefix=f"{self.root}/",
         )
 
     def overrides(self) -> dict[GroupResource, tuple[str, ...]]:

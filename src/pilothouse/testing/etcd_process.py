@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pilothouse.testing.etcd_links import Link
+from pilothouse.testing.networks import Host
 from pilothouse.testing.ports import free_port
 
 _READY_SECONDS = 120.0
@@ -56,24 +57,30 @@ class EtcdMember:
         peer_port: int,
         options: Sequence[str] = (),
         link: Link | None = None,
+        host: Host | None = None,
     ) -> None:
         """With a ``--cert-file`` among the options clients speak TLS; `wait_ready` cannot tell then.
 
-        Other members reach it through the ``link``, if there is one.
+        Other members reach it through the ``link``, if there is one. It runs on the ``host``, or on this one.
         """
+        self.host, self.address = host, "127.0.0.1" if host is None else host.address
         self.name, self.client_port, self.peer_port, self.link = name, client_port, peer_port, link
         self._folder, self._options = folder, tuple(options)
         self._process: subprocess.Popen[bytes] | None = None
 
+    def join(self, peers: str) -> None:
+        """Name the members of the cluster that it begins with, before it is started."""
+        self._options = (*self._options, f"--initial-cluster={peers}")
+
     @property
     def url(self) -> str:
         scheme = "https" if any(option.startswith("--cert-file") for option in self._options) else "http"
-        return f"{scheme}://127.0.0.1:{self.client_port}"
+        return f"{scheme}://{self.address}:{self.client_port}"
 
     @property
     def peer_url(self) -> str:
         """Where other members find it."""
-        return f"http://127.0.0.1:{self.peer_port if self.link is None else self.link.port}"
+        return f"http://{self.address}:{self.peer_port if self.link is None else self.link.port}"
 
     def start(self) -> None:
         """Start the process; `wait_ready` tells when it answers."""
@@ -86,7 +93,7 @@ class EtcdMember:
             f"--data-dir={self._folder / self.name}",
             f"--listen-client-urls={self.url}",
             f"--advertise-client-urls={self.url}",
-            f"--listen-peer-urls=http://127.0.0.1:{self.peer_port}",
+            f"--listen-peer-urls=http://{self.address}:{self.peer_port}",
             f"--initial-advertise-peer-urls={self.peer_url}",
             "--heartbeat-interval=20",
             "--election-timeout=200",
@@ -94,7 +101,8 @@ class EtcdMember:
             *self._options,
         ]
         with (self._folder / f"{self.name}.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+            words = command if self.host is None else self.host.command(command)
+            self._process = subprocess.Popen(words, stdout=log, stderr=log)
 
     def wait_ready(self) -> None:
         """Wait until the member answers, and has a leader."""
@@ -146,7 +154,7 @@ class EtcdMember:
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """The member's answer to a call of etcd's API in JSON. Raises OSError."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=5.0)
+        connection = http.client.HTTPConnection(self.address, self.client_port, timeout=5.0)
         try:
             connection.request("POST", path, json.dumps(body or {}))
             answer: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -162,7 +170,7 @@ class EtcdMember:
         return int(answer["header"]["member_id"]), int(answer.get("leader", 0))
 
     def _is_healthy(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.client_port, timeout=1.0)
+        connection = http.client.HTTPConnection(self.address, self.client_port, timeout=1.0)
         try:
             connection.request("GET", "/health")
             answer = connection.getresponse()
@@ -177,19 +185,29 @@ class EtcdMember:
 class EtcdCluster:
     """Members that know each other; a context manager that removes them and their data."""
 
-    def __init__(self, size: int = 1, options: Sequence[str] = (), *, linked: bool = False) -> None:
-        """Members that are ``linked`` can be cut off from each other."""
+    def __init__(
+        self, size: int = 1, options: Sequence[str] = (), *, linked: bool = False, hosts: Sequence[Host] = ()
+    ) -> None:
+        """Members that are ``linked`` can be cut off from each other. They run on ``hosts``, where these are given."""
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self._folder = Path(tempfile.mkdtemp(prefix="pilothouse-etcd-", dir=memory))
         ports = [free_port() for _ in range(2 * size)]
         links = [Link(ports[2 * number + 1]) if linked else None for number in range(size)]
-        known = [ports[2 * number + 1] if link is None else link.port for number, link in enumerate(links)]
-        peers = ",".join(f"m{number}=http://127.0.0.1:{port}" for number, port in enumerate(known))
-        options = (*options, f"--initial-cluster={peers}")
         self.members = [
-            EtcdMember(f"m{number}", self._folder, ports[2 * number], ports[2 * number + 1], options, link)
+            EtcdMember(
+                f"m{number}",
+                self._folder,
+                ports[2 * number],
+                ports[2 * number + 1],
+                options,
+                link,
+                hosts[number] if hosts else None,
+            )
             for number, link in enumerate(links)
         ]
+        peers = ",".join(f"{member.name}={member.peer_url}" for member in self.members)
+        for member in self.members:
+            member.join(peers)
 
     @property
     def urls(self) -> tuple[str, ...]:

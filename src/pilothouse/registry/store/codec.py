@@ -45,8 +45,8 @@ class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
     __slots__ = (
-        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_struct", "_writes_form",
-        "keeps_empty",
+        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_struct", "keeps_empty",
+        "writes_form",
     )  # fmt: skip
 
     def __init__(
@@ -67,7 +67,9 @@ class ObjectCodec:
         """
         self._selected = _METADATA if fields is None else None if field_sources is None else _METADATA | field_sources
         self._struct = struct
-        self._form, self._writes_form = form, writes_form
+        self._form = form
+        self.writes_form = writes_form
+        """Whether objects are kept in kube-apiserver's form, which reading completes."""
         self._rewrite = form.rewrite_text if writes_form and form is not None else None
         self.keeps_empty = writes_form and form is not None and form.keeps_empty
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
@@ -113,13 +115,13 @@ class ObjectCodec:
 
     def to_stored(self, data: bytes) -> bytes:
         """What storage keeps for encoded bytes."""
-        if self._writes_form and self._form is not None:
+        if self.writes_form and self._form is not None:
             return self._form.write(data)
         return self._head + data[1:] if self._prefix else data
 
     async def stored(self, data: bytes) -> bytes:
         """The same, made aside if it takes long: kube-apiserver's form has to be made, ours is at hand."""
-        if not self._writes_form or len(data) < LONG:
+        if not self.writes_form or len(data) < LONG:
             return self.to_stored(data)
         return await weighed(len(data), self.to_stored, data)
 

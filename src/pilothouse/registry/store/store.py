@@ -39,6 +39,7 @@ _RANDOM: Final = random.Random()
 """For generated names: to seed one takes 25 µs, and a thousand definitions have a store for each version."""
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _DECODED: Final = "decoded"
+_AS_WRITTEN: Final = "as written"  # kept with entries known to be stored as they would be written today
 _NAME_ATTEMPTS: Final = 8
 _WAIT_SECONDS: Final = 3.0
 
@@ -303,9 +304,6 @@ class Store:
         await attempted(LONG if self.strategy.is_heavy(obj) else ctx.weight, self._judge_new, ctx, obj)
         if validate is not None:
             await validate(obj, None)
-        self.strategy.read_back(obj)
-        if obj.__class__ is not dict:
-            await weighed(ctx.weight, self._settle_empty, obj)
 
     def _judge_new(self, ctx: Context, obj: Object) -> None:
         if self._gated is not None:
@@ -318,6 +316,16 @@ class Store:
         if isinstance(obj, Emptied) and not self.codec.keeps_empty:
             note_always_written(types.struct(self.resource.type_name), obj)
 
+    async def _complete(self, ctx: Context, strategy: Strategy, obj: Object, entry: Entry | None = None) -> bytes:
+        """Give a judged object what reading it gives; its bytes before that, where storage keeps these."""
+        if obj.__class__ is dict and not strategy.completed_when_read:
+            return b""
+        judged = await weighed(ctx.weight, self._encode, ctx, obj, entry) if self.codec.writes_form else b""
+        strategy.read_back(obj)
+        if obj.__class__ is not dict:
+            await weighed(ctx.weight, self._settle_empty, obj)
+        return judged
+
     def _settle_empty(self, obj: Object) -> None:
         """What was given as empty reads back as not given at all, and so with its default."""
         forget(obj)
@@ -327,6 +335,7 @@ class Store:
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
+        judged = await self._complete(ctx, self.strategy, obj)
         if self.converts:
             obj = await self.stored_form(ctx, obj)
         weight = ctx.weight
@@ -339,7 +348,7 @@ class Store:
             raise errors.generic("resourceVersion should not be set on objects to be created")
         if len(data) > SURELY_FITS:
             await weighed(weight, self.codec.check_size, key, obj, data, 0)
-        stored = await self.codec.stored(data)
+        stored = await self.codec.stored(judged or data)
         return await self.cache.create(
             key, stored, self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
@@ -481,10 +490,8 @@ class Store:
             await attempted(weight, self._judge_change, ctx, strategy, obj, old)
             if validate is not None:
                 await validate(obj, old)
-            strategy.read_back(obj)
-            if obj.__class__ is not dict:
-                await weighed(ctx.weight, self._settle_empty, obj)
-            written = await self._replace(ctx, entry.key, obj, old, entry)
+            judged = await self._complete(ctx, strategy, obj, entry)
+            written = await self._replace(ctx, obj, old, entry, judged)
         except BaseException:
             if reservation is not None:
                 await reservation.undo()
@@ -522,27 +529,46 @@ class Store:
         elif version != entry.revision:
             raise errors.conflict(self.resource.group_resource, name, CONFLICT)
 
-    async def _replace(self, ctx: Context, key: str, obj: Object, old: Object, entry: Entry) -> Entry:
+    def _may_be_outdated(self, entry: Entry) -> bool:
+        """Whether an object may be stored in an older version, in another form, or without a newer default.
+
+        Who migrates storage writes objects back as they are.
+        """
+        return self.codec.writes_form and not self.converts and _AS_WRITTEN not in (entry.forms or ())
+
+    async def _is_outdated(self, entry: Entry, wanted: bytes) -> bool:
+        found = await self.cache.stored(entry.key)
+        if found is None or found.revision != entry.revision:
+            return False  # it has moved, which the caller finds out
+        if found.value == wanted:
+            entry.keep(_AS_WRITTEN, True)
+        return found.value != wanted
+
+    async def _replace(self, ctx: Context, obj: Object, old: Object, entry: Entry, judged: bytes) -> Entry:
         """Write the changed object, unless nothing changed; remove it when its last finalizer went."""
         if _is_finished(obj["metadata"]) and not self.strategy.is_held(obj):
             if not ctx.dry_run:
-                await self.remove(key, entry.revision, obj)
+                await self.remove(entry.key, entry.revision, obj)
             data = await weighed(entry.size, self.codec.encode, obj)
-            return self.codec.entry_of(key, obj, data, entry.revision)
+            return self.codec.entry_of(entry.key, obj, data, entry.revision)
         unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
-        if unchanged and not (self._is_stale is not None and await self._is_stale(key)):
+        stale = unchanged and self._is_stale is not None and await self._is_stale(entry.key)
+        doubtful = unchanged and not stale and not ctx.dry_run and self._may_be_outdated(entry)
+        if unchanged and not stale and not doubtful:
             return entry
         if self.converts:
             obj = await self.stored_form(ctx, obj)
         weight = ctx.weight
         data = self._encode(ctx, obj, entry) if weight < LONG else await weighed(weight, self._encode, ctx, obj, entry)
         if ctx.dry_run:
-            return self.codec.entry_of(key, obj, data, entry.revision)
+            return self.codec.entry_of(entry.key, obj, data, entry.revision)
         if len(data) > SURELY_FITS:
-            await weighed(weight, self.codec.check_size, key, obj, data, entry.revision)
-        stored = await self.codec.stored(data)
+            await weighed(weight, self.codec.check_size, entry.key, obj, data, entry.revision)
+        stored = await self.codec.stored(judged or data)
+        if doubtful and not await self._is_outdated(entry, stored):
+            return entry
         return await self.cache.update(
-            key, stored, entry.revision, self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
+            entry.key, stored, entry.revision, self._ttl, lambda at: self.codec.entry_of(entry.key, obj, data, at)
         )
 
 

@@ -20,7 +20,8 @@ import orjson
 from pilothouse.apis import types
 from pilothouse.apis.apiextensions.custom_resource_definition.stored_version import from_v1beta1, to_v1beta1
 from pilothouse.apis.conversion import Convert, converters_for
-from pilothouse.apis.resources import Resource, table
+from pilothouse.apis.resources import Resource, legacy_row, table
+from pilothouse.apis.strategies import has_own_rules, strategy_for
 from pilothouse.machinery import large_json, protobuf, yaml_codec
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
@@ -116,11 +117,25 @@ class BuiltInForm:
         if version == _V1BETA1_DEFINITIONS:
             obj = decode(self._struct, from_v1beta1(obj))[0]
         elif version != self._resource.group_version:
-            row = _row(self._resource, version)
+            row = _row(self._resource, version) or legacy_row(self._resource.name, version)
+            if row is not None and row.legacy:
+                return self._from_legacy(row, obj), texts
             to_hub = None if row is None else converters_for(row)[0]
             obj = decode(self._struct, obj)[0] if to_hub is None else to_hub(obj)
         self._default(obj)
         return obj, texts
+
+    def _from_legacy(self, row: Resource, obj: Object) -> Object:
+        """An object that was last written by a server of years ago. It has the defaults of its version."""
+        from pilothouse.apis.legacy.older import older_of
+
+        fill_in = older_of(row).default
+        if fill_in is not None:
+            fill_in(obj)
+        to_hub = converters_for(row)[0]
+        obj = decode(self._struct, obj)[0] if to_hub is None else to_hub(obj)
+        (strategy_for(row).default if has_own_rules(row) else self._default)(obj)
+        return obj
 
     def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
         if self._gvk.group_version != self._resource.group_version or not value.startswith(protobuf.PREFIX):

@@ -280,6 +280,10 @@ class ResourceCache:
         found = await self.calls.get(key, revision)
         return None if found is None else await self._reader.read_or_raise(found)
 
+    async def stored(self, key: str) -> KeyValue | None:
+        """What is stored for an object now, as it was written."""
+        return await self.calls.get(key, 0)
+
     # Writing
 
     async def create(self, key: str, value: bytes, ttl: int | None = None, hint: Hint | None = None) -> Entry:

@@ -32,15 +32,16 @@ _OURS = "labelSelector=model"
 """Others keep objects in every namespace, too."""
 _SECONDS = 20.0
 _JSON = {"Content-Type": "application/json"}
+Address = tuple[str, int]
 Broken = (OSError, HTTPException, json.JSONDecodeError)
 
 
 class Caller:
     """Asks any of the servers on one connection, and connects anew to any of them when told to."""
 
-    def __init__(self, ports: Sequence[int], tls: ssl.SSLContext, seed: int) -> None:
+    def __init__(self, servers: Sequence[Address], tls: ssl.SSLContext, seed: int) -> None:
         self.random = random.Random(seed)
-        self._ports, self._tls = ports, tls
+        self._servers, self._tls = servers, tls
         self._connection: HTTPSConnection | None = None
 
     def disconnect(self) -> None:
@@ -51,8 +52,8 @@ class Caller:
     def send(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request; the answer, unread."""
         if self._connection is None:
-            port = self.random.choice(self._ports)
-            self._connection = HTTPSConnection("127.0.0.1", port, timeout=_SECONDS, context=self._tls)
+            host, port = self.random.choice(self._servers)
+            self._connection = HTTPSConnection(host, port, timeout=_SECONDS, context=self._tls)
         self._connection.request(method, path, None if body is None else json.dumps(body), _JSON)
         return self._connection.getresponse()
 
@@ -65,9 +66,9 @@ class Client(Caller, threading.Thread, ABC):
     """Does something over and over until told to stop; connects anew when a connection breaks."""
 
     def __init__(
-        self, ports: Sequence[int], tls: ssl.SSLContext, history: History, over: threading.Event, seed: int
+        self, servers: Sequence[Address], tls: ssl.SSLContext, history: History, over: threading.Event, seed: int
     ) -> None:
-        Caller.__init__(self, ports, tls, seed)
+        Caller.__init__(self, servers, tls, seed)
         threading.Thread.__init__(self, daemon=True)
         self.history, self.over = history, over
         self.failure: BaseException | None = None

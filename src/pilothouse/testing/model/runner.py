@@ -23,9 +23,11 @@ from pathlib import Path
 
 from pilothouse.credentials.pki import Pki, ensure_pki
 from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster
-from pilothouse.testing.model.clients import MAPS, NAMESPACE, Caller, Client, Lister, Watching, Writer
+from pilothouse.testing.model.clients import MAPS, NAMESPACE, Address, Caller, Client, Lister, Watching, Writer
+from pilothouse.testing.model.cuts import Cuts
 from pilothouse.testing.model.history import DONE, History
 from pilothouse.testing.model.model import violations
+from pilothouse.testing.networks import Host, Network
 from pilothouse.testing.ports import free_port
 
 _READY_SECONDS = 240.0
@@ -49,20 +51,27 @@ class Plan:
     seed: int = 1
     every: float = 2.0
     """Seconds between two faults, on average."""
+    networked: bool = False
+    """Whether every server and member is a host of its own, and the faults are those of the network between them."""
+    longest: float = 2.0
+    """Seconds that a fault of the network lasts at most."""
 
 
 class ServerProcess:
-    """One server, in a folder of its own; killed, paused and started again."""
+    """One server, in a folder of its own; killed, paused and started again. It runs on a host, or on this one."""
 
-    def __init__(self, data: Path, port: int, *flags: str) -> None:
-        self.port, self._data, self._flags = port, data, flags
+    def __init__(self, data: Path, port: int, *flags: str, host: Host | None = None) -> None:
+        self.host, self._data, self._flags = host, data, flags
+        self.address: Address = ("127.0.0.1" if host is None else host.address, port)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         command = [sys.executable, "-m", "pilothouse", "serve", "--data-dir", str(self._data)]
-        command += ["--bind-address", "127.0.0.1", "--secure-port", str(self.port), *self._flags]
-        with self._data.with_suffix(f".{self.port}.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        address, port = self.address
+        command += ["--bind-address", address, "--secure-port", str(port), *self._flags]
+        with self._data.with_suffix(f".{port}.log").open("ab") as log:
+            words = command if self.host is None else self.host.command(command)
+            self._process = subprocess.Popen(words, stdout=log, stderr=log)
 
     @property
     def pid(self) -> int:
@@ -73,16 +82,22 @@ class ServerProcess:
     def wait_ready(self, tls: ssl.SSLContext) -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while time.monotonic() < deadline:
-            connection = HTTPSConnection("127.0.0.1", self.port, timeout=10, context=tls)
-            try:
-                connection.request("GET", "/readyz")
-                if connection.getresponse().status == 200:
-                    return
-            except (OSError, HTTPException):
-                time.sleep(0.05)
-            finally:
-                connection.close()
-        raise RuntimeError(f"the server on port {self.port} did not get ready")
+            if self.readiness(tls)[0] == 200:
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"the server at {self.address} did not get ready")
+
+    def readiness(self, tls: ssl.SSLContext) -> tuple[int, str]:
+        """What it answers to who asks whether it is ready; a status of 0 for no answer."""
+        connection = HTTPSConnection(*self.address, timeout=10, context=tls)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
 
     def signal(self, number: int) -> None:
         if self._process is not None:
@@ -106,41 +121,61 @@ def check(data: Path, plan: Plan) -> tuple[History, list[str]]:
     """Run the plan in a folder that does not exist yet; what happened, and what of it is wrong."""
     if plan.servers > 1 and not plan.members:
         raise ValueError("several servers need an etcd: a plan with members")
-    ensure_pki(data, dns_names=["localhost"], ip_addresses=["127.0.0.1"])
-    tls = tls_of(data)
     with ExitStack() as stack:
+        network = stack.enter_context(Network(plan.members + plan.servers)) if plan.networked else None
+        hosts = [] if network is None else network.hosts
+        ensure_pki(data, dns_names=["localhost"], ip_addresses=["127.0.0.1", *(host.address for host in hosts)])
+        tls = tls_of(data)
         etcd = (
-            stack.enter_context(EtcdCluster(plan.members, SURVIVES_KILLS, linked=plan.members > 1))
+            stack.enter_context(
+                EtcdCluster(
+                    plan.members, SURVIVES_KILLS, linked=plan.members > 1 and not hosts, hosts=hosts[: plan.members]
+                )
+            )
             if plan.members
             else None
         )
-        servers = [_prepare(data, number, etcd, plan.workers) for number in range(plan.servers)]
+        servers = [
+            _prepare(data, number, etcd, plan.workers, hosts[plan.members + number] if hosts else None)
+            for number in range(plan.servers)
+        ]
         for server in servers:
             stack.callback(server.kill)
             server.start()
         for server in servers:
             server.wait_ready(tls)
-        return _run(servers, etcd, tls, plan)
+        choice = random.Random(plan.seed)
+        if network is not None and etcd is not None:
+            faults = Cuts(network, etcd, [server.host for server in servers if server.host], choice, plan.longest).all()
+        else:
+            faults = _faults(servers, etcd, tls, plan, choice)
+        history, wrong = _run(servers, faults, tls, plan, choice)
+        for server in servers:
+            server.wait_ready(tls)
+        return history, wrong
 
 
-def _prepare(data: Path, number: int, etcd: EtcdCluster | None, workers: int) -> ServerProcess:
+def _prepare(data: Path, number: int, etcd: EtcdCluster | None, workers: int, host: Host | None) -> ServerProcess:
     """A server that has the certificates of all in a folder of its own."""
     folder = data / f"server{number}"
     shutil.copytree(data / "pki", folder / "pki")
     flags = [f"--workers={workers}"]
     if etcd is not None:
         flags += [f"--etcd-servers={','.join(etcd.urls)}", f"--hostname-override=s{number}"]
-    return ServerProcess(folder, free_port(), *flags)
+    return ServerProcess(folder, free_port(), *flags, host=host)
 
 
 def _run(
-    servers: list[ServerProcess], etcd: EtcdCluster | None, tls: ssl.SSLContext, plan: Plan
+    servers: list[ServerProcess],
+    faults: list[Callable[[], None]],
+    tls: ssl.SSLContext,
+    plan: Plan,
+    choice: random.Random,
 ) -> tuple[History, list[str]]:
     history, over, done = History(), threading.Event(), threading.Event()
-    ports = [server.port for server in servers]
-    choice = random.Random(plan.seed)
-    start = begin(ports[0], tls)
-    shared = (ports, tls, history)
+    addresses = [server.address for server in servers]
+    start = begin(addresses[0], tls)
+    shared = (addresses, tls, history)
     watchers = [Watching(*shared, done, choice.randrange(1 << 30), after=start) for _ in range(plan.watchers)]
     others: list[Client] = [Lister(*shared, over, choice.randrange(1 << 30)) for _ in range(2)]
     others += [
@@ -149,7 +184,7 @@ def _run(
     ]
     for client in (*watchers, *others):
         client.start()
-    _disturb(_faults(servers, etcd, tls, plan, choice), plan, choice, lambda: _acknowledged(history) >= plan.writes)
+    _disturb(faults, plan, choice, lambda: _acknowledged(history) >= plan.writes)
     over.set()
     for client in others:
         client.join()
@@ -241,9 +276,9 @@ def await_sight(watchers: list[Watching], newest: int) -> None:
         time.sleep(0.02)
 
 
-def begin(port: int, tls: ssl.SSLContext) -> int:
+def begin(server: Address, tls: ssl.SSLContext) -> int:
     """Make the namespace; the version from which on everything is watched."""
-    client = Caller([port], tls, 0)
+    client = Caller([server], tls, 0)
     client.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     while True:
         status, answer = client.call("GET", MAPS)

@@ -65,7 +65,7 @@ class Meter:
         self.hold.points.append((now, float(held[1]) * 1000 if held else 0.0))
 
     def _ask(self, path: str) -> str:
-        connection = HTTPSConnection("127.0.0.1", self._server.port, timeout=60, context=self._tls)
+        connection = HTTPSConnection(*self._server.address, timeout=60, context=self._tls)
         try:
             connection.request("GET", path)
             return connection.getresponse().read().decode()
@@ -96,12 +96,12 @@ def run(data: Path, seconds: float, seed: int, kills: int) -> tuple[Meter, Histo
         tls = tls_of(data)
         server.wait_ready(tls)
         history, over, done = History(), threading.Event(), threading.Event()
-        choice, ports = random.Random(seed), [server.port]
-        start = begin(server.port, tls)
-        watchers = [Watching(ports, tls, history, done, choice.randrange(1 << 30), after=start) for _ in range(3)]
-        others: list[Client] = [Lister(ports, tls, history, over, choice.randrange(1 << 30)) for _ in range(2)]
+        choice, servers = random.Random(seed), [server.address]
+        start = begin(server.address, tls)
+        watchers = [Watching(servers, tls, history, done, choice.randrange(1 << 30), after=start) for _ in range(3)]
+        others: list[Client] = [Lister(servers, tls, history, over, choice.randrange(1 << 30)) for _ in range(2)]
         others += [
-            Writer(ports, tls, history, over, choice.randrange(1 << 30), name=f"w{number}", objects=8)
+            Writer(servers, tls, history, over, choice.randrange(1 << 30), name=f"w{number}", objects=8)
             for number in range(4)
         ]
         meter = Meter(server, data, tls)

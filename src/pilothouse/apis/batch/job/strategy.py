@@ -49,24 +49,16 @@ def generate_selector(obj: Object) -> None:
     selector["matchLabels"] = {UID_LABELS[1]: metadata["uid"], **(selector.get("matchLabels") or {})}
 
 
-def _label_like_pods(obj: Object) -> None:
-    """A job without labels has those of its pods."""
-    found = obj["spec"]["template"]["metadata"].get("labels")
-    if found and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(found)
-
-
 class JobStatusStrategy(StatusStrategy):
     """What a job controller reports."""
+
+    completed_when_read = True
 
     def default(self, obj: Object) -> None:
         default_job(obj)
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_status(obj, old)
-
-    def read_back(self, obj: Object) -> None:
-        _label_like_pods(obj)
 
 
 class JobStrategy(WorkloadStrategy):
@@ -76,6 +68,7 @@ class JobStrategy(WorkloadStrategy):
     warns_about_names = True
     deletion_rules = DeletionRules(orphans_by_default=True)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": JobStatusStrategy}
+    completed_when_read = True
     columns = JOB_COLUMNS
     field_labels = frozenset({"status.successful"})
 
@@ -96,9 +89,6 @@ class JobStrategy(WorkloadStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         return validate_job_update(obj, old, options_for_template(self.gates, old["spec"]["template"]))
-
-    def read_back(self, obj: Object) -> None:
-        _label_like_pods(obj)
 
     def template_warnings(self, obj: Object) -> list[str]:
         return warn_about_job_spec(obj["spec"], "spec") + super().template_warnings(obj)

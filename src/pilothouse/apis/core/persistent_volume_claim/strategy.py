@@ -45,16 +45,11 @@ def default_claim_spec(spec: dict[str, Any]) -> None:
 def default_claim(obj: Object) -> None:
     """Defaults of a claim, also of a stateful set's template."""
     default_claim_spec(obj.setdefault("spec", {}))
-    _default_phase(obj)
-    status = obj["status"]
-    for key in ("capacity", "allocatedResources"):
-        round_up_resources(status.get(key))
-
-
-def _default_phase(obj: Object) -> None:
     status = obj.setdefault("status", {})
     if not status.get("phase"):
         status["phase"] = "Pending"
+    for key in ("capacity", "allocatedResources"):
+        round_up_resources(status.get(key))
 
 
 def settle_sources(spec: dict[str, Any], old: dict[str, Any] | None, gates: frozenset[str]) -> None:
@@ -157,6 +152,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": PersistentVolumeClaimStatusStrategy}
     reset_fields = ("status",)
     deletion_rules = DeletionRules(returns_deleted=True)
+    completed_when_read = True
     columns = COLUMNS
 
     def default(self, obj: Object) -> None:
@@ -165,9 +161,6 @@ class PersistentVolumeClaimStrategy(Strategy):
     def prepare_for_create(self, ctx: Context, obj: Object) -> None:
         obj["status"] = {}
         settle_sources(obj["spec"], None, self.gates)
-
-    def read_back(self, obj: Object) -> None:
-        _default_phase(obj)
 
     def prepare_for_update(self, ctx: Context, obj: Object, old: Object) -> None:
         obj["status"] = old.get("status", {})

@@ -31,7 +31,6 @@ from pilothouse.storage.backends.etcd.errors import COMPACTED, FUTURE, LEASE_NOT
 from pilothouse.storage.backends.etcd.leases import LeasePool
 from pilothouse.storage.backends.etcd.live_log import LiveLog, OwnWrite
 from pilothouse.storage.backends.etcd.messages import (
-    EVERYTHING,
     RangeAnswer,
     StatusAnswer,
     delete_if_request,
@@ -46,6 +45,7 @@ from pilothouse.storage.backends.etcd.messages import (
     read_txn,
 )
 from pilothouse.storage.backends.etcd.probe import Probe
+from pilothouse.storage.backends.etcd.sight import ALL_KEYS, find_sight
 from pilothouse.storage.backends.etcd.versions import answers_progress_requests
 from pilothouse.storage.backends.etcd.watches import event_of, find_compacted, opened_watch, watch_changes
 from pilothouse.storage.backends.live_feeds import LiveFeed
@@ -55,7 +55,6 @@ logger = logging.getLogger(__name__)
 _PAGE: Final = 1000
 _PROGRESS_SECONDS: Final = 0.1
 _RESOLVE_SECONDS: Final = 30.0
-_NOTHING: Final = range_request(b"\0", keys_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,8 @@ class EtcdSettings:
     health_seconds: float = 2.0
     readiness_seconds: float = 2.0
     """How long a probe of the cluster waits."""
+    prefix: str = ""
+    """What all keys of this server begin with, where it may see no others; without it, it has to see all."""
     dial_seconds: float = DIAL_SECONDS
     read_seconds: float = READ_SECONDS
     write_seconds: float = WRITE_SECONDS
@@ -97,6 +98,7 @@ class EtcdBackend:
         self.health = Probe(self.check, settings.health_seconds)
         self.readiness = Probe(self.check, settings.readiness_seconds)
         self._progress_is_reliable = False
+        self._sight, self._nothing = ALL_KEYS, ALL_KEYS.nothing
         self._open = False
 
     @property
@@ -113,7 +115,8 @@ class EtcdBackend:
         try:
             await self._connection.wait_ready(self._settings.dial_seconds)
             self._progress_is_reliable = answers_progress_requests((await self.status()).version)
-            await self._log.start()
+            await self._look()
+            await self._log.start(self._sight)
         except BaseException:
             await self._connection.close()
             raise
@@ -126,6 +129,14 @@ class EtcdBackend:
             self._supervisor.run("compactor", self._compactor.run)
         if self._settings.size_seconds > 0:
             self._supervisor.run("size", self._tell_size)
+
+    async def _look(self) -> None:
+        prefix, asks = self._settings.prefix, self._progress_is_reliable
+        try:
+            self._sight = await find_sight(self._connection, prefix, asks_for_progress=asks)
+        except CallFailed as error:
+            raise error.to_storage_error() from None
+        self._nothing = self._sight.nothing
 
     async def close(self) -> None:
         if not self._open:
@@ -249,7 +260,7 @@ class EtcdBackend:
         if after == current:
             return History([], current)
         # Without trustworthy progress only the whole log tells that a part of it is complete.
-        key, end = prefix_range(prefix) if self._progress_is_reliable else (EVERYTHING, EVERYTHING)
+        key, end = prefix_range(prefix) if self._progress_is_reliable else (ALL_KEYS.key, ALL_KEYS.end)
         try:
             return await self._read_history(key, end, prefix, max(after, 0), current, limit)
         except CallFailed as error:
@@ -321,15 +332,15 @@ class EtcdBackend:
     async def compacted_revision(self) -> int:
         self._require_open()
         try:
-            return await find_compacted(self._connection)
+            return await find_compacted(self._connection, self._sight.key)
         except CallFailed as error:
             raise error.to_storage_error() from None
 
     # About the cluster
 
-    async def check(self, seconds: float, key: str = "/registry/health") -> None:
+    async def check(self, seconds: float) -> None:
         """Raise Unavailable unless the cluster answers a linearizable read in time."""
-        await self._get(key, 0, seconds)
+        await self._get(f"{self._settings.prefix or '/registry/'}health", 0, seconds)
 
     async def status(self, seconds: float = READ_SECONDS) -> StatusAnswer:
         """What one member says about itself. Raises Unavailable."""
@@ -377,7 +388,7 @@ class EtcdBackend:
     async def _read_revision(self) -> int:
         """Where the log stands, by a linearizable read of nothing."""
         try:
-            return read_revision(await self._connection.read("KV/Range", _NOTHING, self._settings.read_seconds))
+            return read_revision(await self._connection.read("KV/Range", self._nothing, self._settings.read_seconds))
         except CallFailed as error:
             raise error.to_storage_error() from None
 

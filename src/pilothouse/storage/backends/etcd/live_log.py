@@ -1,6 +1,7 @@
 """The live log of an etcd cluster: one watch over all keys, so that no revision is without an event.
 
-That completeness is what everything here rests on:
+(Where `sight.py` finds that only some keys may be seen, revisions of others are passed by asking the watch how far it
+is.) That completeness is what everything here rests on:
 
 * How far the followers are is always known exactly; "is the cache up to date" needs no progress notifications, whose
   answers are not to be trusted before etcd 3.5.13.
@@ -20,12 +21,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from pilothouse.storage.backends.contract import Compacted, Event, Follower, FutureRevision, SetBack, StorageError
 from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.errors import CallFailed
-from pilothouse.storage.backends.etcd.messages import EVERYTHING, WatchedChange
+from pilothouse.storage.backends.etcd.messages import WatchedChange
+from pilothouse.storage.backends.etcd.sight import ALL_KEYS, Sight
 from pilothouse.storage.backends.etcd.watches import WatchStream, event_of, opened_watch
 from pilothouse.storage.backends.live_feeds import LiveFeed, LiveFeeds
 from pilothouse.storage.progress import Progress
@@ -33,6 +36,8 @@ from pilothouse.storage.progress import Progress
 logger = logging.getLogger(__name__)
 _STALL_SECONDS: Final = 3.0
 """How long the watch may stay behind what is known to exist before another member is asked."""
+_ASK_SECONDS: Final = 0.1
+"""How often to ask how far it is, while somebody waits, where it does not bring every revision."""
 _RETRY_SECONDS: Final = (0.05, 0.2, 0.5, 1.0)
 
 
@@ -67,6 +72,7 @@ class LiveLog:
         self._under_way: dict[str, list[OwnWrite]] = {}
         self._acknowledged: dict[int, Event] = {}
         self._watch: WatchStream | None = None
+        self._sight = ALL_KEYS
 
     @property
     def revision(self) -> int:
@@ -84,12 +90,23 @@ class LiveLog:
 
     async def reach(self, revision: int) -> None:
         """Wait until a revision has been delivered; a member that keeps it back is left for another."""
+        waited = 0.0
         while revision > self.revision:
+            seconds = _STALL_SECONDS if self._sight.whole else self._ask_for_progress()
             try:
-                await self._progress.reach(revision, _STALL_SECONDS)
+                await self._progress.reach(revision, seconds)
             except FutureRevision:
-                if self._watch is not None:
+                waited += seconds
+                if self._watch is not None and waited >= _STALL_SECONDS:
                     self._watch.give_up("the member keeps changes back")
+                    waited = 0.0
+
+    def _ask_for_progress(self) -> float:
+        """Ask how far the watch is; in how many seconds to ask again. etcd passes over who asks while it catches up."""
+        if self._watch is not None:
+            with suppress(CallFailed):
+                self._watch.request_progress()
+        return _ASK_SECONDS
 
     def close(self, error: StorageError) -> None:
         """The end: nobody waits or follows any more."""
@@ -124,8 +141,9 @@ class LiveLog:
 
     # The watch
 
-    async def start(self) -> None:
-        """Find out where the log stands. Raises StorageError."""
+    async def start(self, sight: Sight) -> None:
+        """Find out where the log stands, as far as it can be seen. Raises StorageError."""
+        self._sight = sight
         self._progress.advance(await self._read_revision())
 
     async def run(self) -> None:
@@ -154,11 +172,15 @@ class LiveLog:
             raise SetBack(delivered, newest)
 
     async def _follow_stream(self) -> None:
-        async with opened_watch(self._connection, EVERYTHING, EVERYTHING, self.revision, previous=False) as watch:
+        sight = self._sight
+        async with opened_watch(self._connection, sight.key, sight.end, self.revision, previous=False) as watch:
             self._watch = watch
             try:
                 while True:
-                    self._take((await watch.next(lambda: self.revision)).changes)
+                    answer = await watch.next(lambda: self.revision)
+                    self._take(answer.changes)
+                    if not answer.changes and not answer.created:
+                        self._pass_to(answer.revision)
             finally:
                 self._watch = None
 
@@ -186,6 +208,12 @@ class LiveLog:
             events.append(event)
             last += 1
         self._deliver(events, last)
+
+    def _pass_to(self, revision: int) -> None:
+        """The watch is this far, which was asked for: what it has not brought so far is none of ours."""
+        if revision > self.revision:
+            self._acknowledged = {at: event for at, event in self._acknowledged.items() if at > revision}
+            self._deliver([], revision)
 
     def _own_event(self, change: WatchedChange) -> Event:
         acknowledged = self._acknowledged.get(change.revision)

@@ -14,7 +14,6 @@ from pilothouse.storage.backends.contract import Compacted, Event
 from pilothouse.storage.backends.etcd.connection import Connection, call_failed, opened_stream
 from pilothouse.storage.backends.etcd.errors import COMPACTED, CallFailed
 from pilothouse.storage.backends.etcd.messages import (
-    EVERYTHING,
     PROGRESS_REQUEST,
     WatchAnswer,
     WatchedChange,
@@ -93,16 +92,16 @@ class opened_watch:  # noqa: N801 - used as a function
         await self._opening.__aexit__(None, None, None)
 
 
-async def find_compacted(connection: Connection) -> int:
-    """The revision of the last compaction, 0 without any: what etcd says to a watch from the beginning."""
+async def find_compacted(connection: Connection, key: bytes) -> int:
+    """The revision of the last compaction, 0 without any: what etcd says to a watch of any key from the beginning."""
     try:
-        await connection.read("KV/Range", range_request(EVERYTHING, revision=1, count_only=True))
+        await connection.read("KV/Range", range_request(key, revision=1, count_only=True))
     except CallFailed as error:
         if error.details != COMPACTED:
             raise
     else:
         return 0
-    async with opened_watch(connection, EVERYTHING, b"", 1, previous=False) as watch:
+    async with opened_watch(connection, key, b"", 1, previous=False) as watch:
         while True:
             try:
                 await watch.next()
