@@ -4,7 +4,7 @@ Controllers of the control plane read everything in protobuf. The message of an 
 kept with the entry for a while when somebody gets or lists it in that form; the metadata shown without the rest
 is a piece of that message. A list is an envelope around ready messages.
 
-    forms["v1 pb"]    the message in that version
+    "v1 pb"    the name under which the message in that version is kept
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class MessageMaker:
 
     def find(self, entry: Entry) -> bytes | None:
         """The kept message."""
-        forms = entry.forms
-        return None if forms is None else forms.get(self._key)
+        message: bytes | None = entry.find_passing(self._key)
+        return message
 
     def make(self, entry: Entry) -> bytes:
         """The message, kept from now on unless it is large."""

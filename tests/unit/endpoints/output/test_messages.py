@@ -57,7 +57,7 @@ def test_large_messages_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_LONGEST_KEPT", 100)
     entry = entry_of(config_map("a", k="v" * 100))
     object_message(scope_of(), entry)
-    assert entry.forms is None
+    assert entry.passing is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 100])
@@ -87,7 +87,7 @@ async def test_metadata_alone_is_the_same_however_it_is_found(strategy: Strategy
 
 def test_metadata_is_not_looked_for_in_messages_without_any() -> None:
     entry = entry_of({"metadata": {}})
-    entry.forms = {"v1 pb": b""}
+    entry.keep_for_a_while("v1 pb", b"")
     assert MetadataMessageMaker(scope_of()).find(entry) is None
     made = MetadataMessageMaker(scope_of()).make(entry)
     assert protobuf.decode_message(types.struct("meta.v1.PartialObjectMetadata"), made) == {"metadata": {}}
