@@ -6,11 +6,11 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
+from time import perf_counter
 from typing import Any, Final
 
 import orjson
@@ -26,6 +26,7 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.workers import LONG, aside, checkpoint, weighed
 from pilothouse.net.messages import Response
+from pilothouse.net.work_turns import SECONDS, request_turns
 from pilothouse.storage.cacher import Entry
 
 LISTS: Final = ListsInFlight()
@@ -36,8 +37,9 @@ _SHARED_LIMIT: Final = 4 << 20
 """Parts of longer lists are to be let go of as they are sent, and not kept for others."""
 _PIECE: Final = 2 << 20
 _NO_ITEMS: Final = b"[]\n}"
-_A_TURN: Final = 5_000
-"""Of so many entries the bytes are looked up in one turn of the loop: each is somewhere else in memory."""
+_LOOKED_UP_AT_ONCE: Final = 1_000
+"""Of so many entries the bytes are looked up without asking for the time: each is somewhere else in memory."""
+_RENDERED_AT_ONCE: Final = 16  # which may have to be made
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
@@ -247,11 +249,12 @@ async def _plain_list(
 async def _shown(scope: ShownScope, entries: Sequence[Entry]) -> tuple[list[bytes], int]:
     """The bytes of all entries, and how many they are."""
     items: list[bytes] = []
-    size = 0
-    for start in range(0, len(entries), _A_TURN):
-        if start:
-            await asyncio.sleep(0)
-        some = entries if len(entries) <= _A_TURN else entries[start : start + _A_TURN]
+    size, turns, until = 0, request_turns(), perf_counter() + SECONDS
+    step = _LOOKED_UP_AT_ONCE if scope.render is None else _RENDERED_AT_ONCE
+    for start in range(0, len(entries), step):
+        if perf_counter() >= until:
+            until = await turns.begin()
+        some = entries if len(entries) <= step else entries[start : start + step]
         found = [entry.data for entry in some] if scope.render is None else list(map(scope.render, some))
         items += found
         size += sum(map(len, found))

@@ -14,7 +14,6 @@ Each names what it was made for, so that a definition that changes leaves nothin
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.times import Instant, human_duration, now_instant
 from pilothouse.machinery.workers import LONG, weighed
+from pilothouse.net.work_turns import request_turns
 from pilothouse.storage.cacher import Entry
 
 NO_OBJECT: Final = "None"
@@ -34,7 +34,7 @@ METADATA_ONLY: Final = "Metadata"
 WHOLE_OBJECT: Final = "Object"
 _KEY: Final = b'"metadata":'
 _LONGEST_KEPT: Final = 1024
-_FOUND_A_TURN: Final = 1024  # about a millisecond, like the other
+_FOUND_A_TURN: Final = 1024  # about a millisecond, like the other; then another place in a turn is asked for
 _MADE_A_TURN: Final = 32
 _START: Final = 32
 _END: Final = (1 << _START) - 1
@@ -48,7 +48,7 @@ Make = Callable[[Entry], bytes]
 async def make_all(entries: Sequence[Entry], find: Find, make: Make) -> list[bytes]:
     """The bytes of each entry, found or else made; others get their turns meanwhile, and long ones are made aside."""
     all_bytes: list[bytes] = []
-    effort = 0.0
+    effort, turns = 0.0, request_turns()
     for entry in entries:
         data = find(entry)
         if data is None:
@@ -59,7 +59,7 @@ async def make_all(entries: Sequence[Entry], find: Find, make: Make) -> list[byt
         all_bytes.append(data)
         if effort >= 1:
             effort = 0.0
-            await asyncio.sleep(0)
+            await turns.take()
     return all_bytes
 
 

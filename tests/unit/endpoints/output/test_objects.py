@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from pilothouse.endpoints.output import objects
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.responses import encode_object
 from pilothouse.net.messages import Response
+from pilothouse.net.work_turns import PLACES
 from pilothouse.storage.cacher import Entry
 
 PRETTY = Media(pretty=True)
@@ -50,8 +52,12 @@ async def test_an_indented_list(count: int, piece: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("renders", [False, True])
-async def test_of_very_many_objects_the_bytes_are_gathered_in_turns(renders: bool) -> None:
-    count = 3 * objects._A_TURN + 1
+async def test_of_very_many_objects_the_bytes_are_gathered_in_turns(
+    renders: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(10**12)  # the time at each place is over at once
+    monkeypatch.setattr(objects, "perf_counter", lambda: next(clock))
+    count = 4 * PLACES * objects._LOOKED_UP_AT_ONCE + 1
     entries = [Entry(f"/{at}", b'{"n":%d}' % at, 1) for at in range(count)]
     scope = scope_of()
     scope.list_head = b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"'
