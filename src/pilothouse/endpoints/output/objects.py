@@ -17,7 +17,7 @@ import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
 from pilothouse.endpoints.output.lists_in_flight import ListsInFlight
-from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
+from pilothouse.endpoints.output.rows import MetadataMaker, RowMaker, make_all, make_as_taken, partial_metadata
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_object
@@ -31,6 +31,8 @@ from pilothouse.storage.cacher import Entry
 
 LISTS: Final = ListsInFlight()
 _CHUNK: Final = 64
+_MADE_BEFORE: Final = 500
+"""So many items, a page of kubectl's, are made before their length is told."""
 _LONG_ITEM: Final = 64 * 1024
 _JOINED_LIMIT: Final = 256 * 1024
 _SHARED_LIMIT: Final = 4 << 20
@@ -145,12 +147,12 @@ async def list_response(
         raise _wrong_transform(scope, METADATA, "a list", "List")
     if media.transform == TABLE:
         if as_bytes:
-            return _joined(*await table_parts(scope, request, media, entries, metadata))
+            return await _made_list(entries, *table_parts(scope, request, media, entries, metadata))
         size = sum(map(scope.weight, entries))
         table = await weighed(size, table_of, scope, request, media, entries, str(revision), metadata)
         return Response(200, await weighed(size, encode_object, media, table), media.content_type)
     if media.transform == METADATA_LIST and as_bytes and entries:
-        return _joined(*await _metadata_parts(scope, media, entries, metadata))
+        return await _made_list(entries, *_metadata_parts(scope, media, metadata))
     if media.format == PROTOBUF:
         return await _protobuf_list(scope, media, entries, metadata)
     if not media.transform:
@@ -164,14 +166,34 @@ async def list_response(
     return Response(200, b"", media.content_type, parts=_taken(pieces), length=sum(map(len, pieces)))
 
 
-async def _metadata_parts(
-    scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
-) -> tuple[bytes, list[bytes], bytes]:
-    """A PartialObjectMetadataList in JSON: what comes before its items, the items, and what follows."""
+def _metadata_parts(scope: ShownScope, media: Media, metadata: dict[str, Any]) -> tuple[bytes, MetadataMaker, bytes]:
+    """A PartialObjectMetadataList in JSON: what comes before its items, what makes them, and what follows."""
     maker = MetadataMaker(scope, media.version, partial(served_data, scope), "meta")
-    items = await make_all(entries, maker.find, maker.make)
     head = {"kind": METADATA_LIST, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
-    return orjson.dumps(head)[:-1] + b',"items":[', items, b"]}\n"
+    return orjson.dumps(head)[:-1] + b',"items":[', maker, b"]}\n"
+
+
+async def _made_list(
+    entries: Sequence[Entry], head: bytes, maker: RowMaker | MetadataMaker | None, tail: bytes
+) -> Response:
+    """A list whose items are made of entries: before it is answered, or, if they are many, as the client takes them.
+
+    So neither twenty clients that ask for all rows, nor a slow one, have all of them in memory.
+    """
+    if maker is None or len(entries) <= _MADE_BEFORE:
+        return _joined(head, [] if maker is None else await make_all(entries, maker.find, maker.make), tail)
+    items = await make_as_taken(entries, maker.find, maker.make)
+    return Response(200, b"", parts=_pieces_of(head, items, tail), length=None)
+
+
+def _pieces_of(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
+    yield head
+    separator = b""
+    for item in items:
+        yield separator
+        yield from (item,) if len(item) <= _LONG_ITEM else _cut(item)
+        separator = b","
+    yield tail
 
 
 async def _protobuf_list(

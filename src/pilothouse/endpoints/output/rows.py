@@ -14,7 +14,7 @@ Each names what it was made for, so that a definition that changes leaves nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -61,6 +61,17 @@ async def make_all(entries: Sequence[Entry], find: Find, make: Make) -> list[byt
             effort = 0.0
             await turns.take()
     return all_bytes
+
+
+async def make_as_taken(entries: Sequence[Entry], find: Find, make: Make) -> Iterator[bytes]:
+    """The bytes of each entry, found or made when they are asked for, but for long ones, which are made now."""
+    made: dict[Entry, bytes] = {}
+    turns = request_turns()
+    for start in range(0, len(entries), _FOUND_A_TURN):
+        await turns.take()
+        for entry in [entry for entry in entries[start : start + _FOUND_A_TURN] if entry.size >= LONG]:
+            made[entry] = await weighed(len(entry.data), make, entry)
+    return (made.get(entry) or find(entry) or make(entry) for entry in entries)
 
 
 class MetadataMaker:
