@@ -60,9 +60,19 @@ def encode(struct: Struct, value: dict[str, Any], gvk: GroupVersionKind) -> byte
 
 
 def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes]:
-    """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end."""
+    """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end.
+
+    Each item is two pieces, its length and the message as it is: others may be sending the same ones.
+    """
     first = delimited(b"\n", metadata)
-    pieces = [b"\x12%b%b" % (encode_varint(len(item)), item) for item in items]
+    pieces: list[bytes] = []
+    heads: dict[int, bytes] = {}
+    for item in items:
+        size = len(item)
+        head = heads.get(size)
+        if head is None:
+            head = heads[size] = b"\x12" + encode_varint(size)
+        pieces += (head, item)
     length = len(first) + sum(map(len, pieces))
     return _head(str(gvk.group_version), gvk.kind) + encode_varint(length) + first, pieces, _TAIL
 

@@ -195,6 +195,7 @@ def test_a_list_of_ready_items_is_the_list() -> None:
     items = [protobuf.encode_message(types.struct("core.v1.Pod"), item) for item in value["items"]]  # type: ignore[arg-type]
     beginning, pieces, end = protobuf.list_parts(gvk, metadata, items)
     assert b"".join((beginning, *pieces, end)) == protobuf.encode(pods, value, gvk)
+    assert {id(item) for item in items} <= {id(piece) for piece in pieces}, "no message is copied"
 
 
 def test_watch_event_frame() -> None:
