@@ -19,7 +19,7 @@ from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import large_json, protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.raw import embed, raw_places, read_texts
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.storage.cacher import Entry
 
 _LONGEST_KEPT: Final = 64 * 1024
@@ -38,12 +38,17 @@ def object_message(scope: ShownScope, entry: Entry) -> bytes:
 
 async def list_messages(
     scope: ShownScope, entries: Sequence[Entry], kind: GroupVersionKind, metadata: dict[str, Any], *, whole: bool
-) -> tuple[bytes, list[bytes], bytes]:
-    """A list, of whole objects or of their metadata: what comes before its items, the items, and what follows."""
+) -> tuple[bytes, list[bytes], bytes, int]:
+    """A list, of whole objects or of their metadata: what comes before its items, the items, what follows, their size.
+
+    Very many messages are all over the memory: even to ask for their sizes takes longer than a turn may.
+    """
     maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
     messages = await make_all(entries, maker.find, maker.make)
     head = protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata)
-    weight = _WEIGHT * len(messages) + sum(map(len, messages)) // _COPIED
+    weight = _WEIGHT * len(messages)
+    if weight < LONG:
+        weight += sum(map(len, messages)) // _COPIED
     return await weighed(weight, protobuf.list_parts, kind, head, messages)
 
 

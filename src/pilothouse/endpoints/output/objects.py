@@ -204,8 +204,8 @@ async def _protobuf_list(
     whole = not media.transform
     kind = scope.kind if whole else GroupVersionKind("meta.k8s.io", media.version, "")
     kind = kind._replace(kind=scope.list_kind if whole else METADATA_LIST)
-    parts = await list_messages(scope, entries, kind, metadata, whole=whole)
-    return _joined(*parts, separator=b"", content_type=media.content_type)
+    head, items, tail, size = await list_messages(scope, entries, kind, metadata, whole=whole)
+    return _joined(head, items, tail, b"", media.content_type, size)
 
 
 def _indented_pieces(

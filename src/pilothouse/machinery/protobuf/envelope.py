@@ -59,8 +59,10 @@ def encode(struct: Struct, value: dict[str, Any], gvk: GroupVersionKind) -> byte
     return wrap(gvk, encode_message(struct, value))
 
 
-def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes]:
+def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes, int]:
     """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end.
+
+    And how long the items are together, which takes a while to find out where there are very many.
 
     Each item is two pieces, its length and the message as it is: others may be sending the same ones.
     """
@@ -73,8 +75,8 @@ def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -
         if head is None:
             head = heads[size] = b"\x12" + encode_varint(size)
         pieces += (head, item)
-    length = len(first) + sum(map(len, pieces))
-    return _head(str(gvk.group_version), gvk.kind) + encode_varint(length) + first, pieces, _TAIL
+    size = sum(map(len, pieces))
+    return _head(str(gvk.group_version), gvk.kind) + encode_varint(len(first) + size) + first, pieces, _TAIL, size
 
 
 def frame(message: bytes) -> bytes:

@@ -64,7 +64,7 @@ def test_large_messages_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_list_is_its_parts(count: int) -> None:
     objects = [config_map(f"c{number}", k="v" * number) for number in range(count)]
     gvk = GroupVersionKind("", "v1", "ConfigMapList")
-    begin, items, end = await list_messages(scope_of(), [entry_of(o) for o in objects], gvk, LIST, whole=True)
+    begin, items, end, _ = await list_messages(scope_of(), [entry_of(o) for o in objects], gvk, LIST, whole=True)
     whole = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": LIST, "items": objects}
     assert b"".join((begin, *items, end)) == encode_protobuf(whole)
 
@@ -77,7 +77,7 @@ async def test_metadata_alone_is_the_same_however_it_is_found(strategy: Strategy
     if kept:
         object_message(scope, entry)
     gvk = GroupVersionKind("meta.k8s.io", "v1", "PartialObjectMetadataList")
-    begin, items, end = await list_messages(scope, [entry], gvk, LIST, whole=False)
+    begin, items, end, _ = await list_messages(scope, [entry], gvk, LIST, whole=False)
     if strategy.hidden_annotations:
         del obj["metadata"]["annotations"]["secret"]
     items_shown = [{"metadata": obj["metadata"]}]
