@@ -41,7 +41,15 @@ FORMS = {
     "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
     "protobuf": "application/vnd.kubernetes.protobuf",
     "metadata alone": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "watch": "application/json",
+    "watch in protobuf": "application/vnd.kubernetes.protobuf;stream=watch",
 }
+QUERIES = {
+    "pretty": "resourceVersion=0&pretty=true",
+    "watch": "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+}
+END_OF_LIST = b"initial-events-end"
+"""Is in what ends the list that a watch begins with."""
 
 
 async def make_first(subject: subjects.Subject) -> None:
@@ -125,11 +133,17 @@ async def list_all(url: str, form: str) -> int:
     api = Api(url, subjects.TOKEN, 1, Latencies())
     reader, writer = await api.connect()
     head = f"Authorization: Bearer {subjects.TOKEN}\r\nAccept: {FORMS[form]}\r\nConnection: close\r\nHost: here\r\n\r\n"
-    pretty = "&pretty=true" if form == "pretty" else ""
-    writer.write(f"GET {CORE}/pods?resourceVersion=0{pretty} HTTP/1.1\r\n{head}".encode())
-    size = 0
+    query = QUERIES.get(form.removesuffix(" in protobuf"), "resourceVersion=0")
+    writer.write(f"GET {CORE}/pods?{query} HTTP/1.1\r\n{head}".encode())
+    status = await reader.readline()
+    if b" 200 " not in status:
+        raise SystemExit(f"{form}: {status.decode().strip()}")
+    size, last = 0, b""
     while data := await reader.read(1 << 20):
         size += len(data)
+        last = last[-100:] + data
+        if form.startswith("watch") and END_OF_LIST in last:
+            break
     writer.transport.abort()
     return size
 

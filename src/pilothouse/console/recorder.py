@@ -102,7 +102,7 @@ class Recorder:
         code, size = 0, 0
         try:
             response = await chain(request)
-            code, size = response.status, len(response.body) or response.length
+            code, size = response.status, len(response.body) or response.length or 0
             return response
         finally:
             CURRENT.set(before)

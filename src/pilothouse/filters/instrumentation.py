@@ -34,7 +34,7 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
         try:
             response = await following(request)
             code = response.status
-            size = len(response.body) or response.length
+            size = len(response.body) or response.length or 0
             return response
         finally:
             info = request.info

@@ -61,7 +61,7 @@ async def _trace(following: Handler, request: APIRequest, exported: RequestSpan)
     exported.past("authentication", request.authentication_seconds)
     with Span(span_name(request), exported=exported, threshold=float("inf")):
         response = await following(request)
-        size = len(response.body) or response.length
+        size = len(response.body) or response.length or 0
         exported.add({"http.response.status_code": response.status, "http.response.body.size": size})
         if response.status >= _FAILURE:
             exported.fail()

@@ -217,7 +217,8 @@ class Response:
     """One answer, its body in one of four forms.
 
     body     the bytes themselves
-    parts    an iterable of bytes, `length` bytes in all; taken in batches, as fast as the client reads
+    parts    an iterable of bytes, `length` bytes in all, or None where that is not known before they are made; taken in
+             batches, as fast as the client reads
     stream   called with a BodyWriter once the head is on its way; the answer ends when it returns. Where `length` is
              given, exactly so many bytes are written
     upgrade  called with the transport and the bytes already read beyond the request, after a 101 was sent; the
@@ -236,7 +237,7 @@ class Response:
         headers: list[tuple[bytes, bytes]] | None = None,
         *,
         parts: Iterable[bytes] | None = None,
-        length: int = 0,
+        length: int | None = 0,
         stream: Callable[[BodyWriter], Awaitable[None]] | None = None,
         upgrade: Callable[[asyncio.Transport, bytes], asyncio.Protocol] | None = None,
         close: bool = False,

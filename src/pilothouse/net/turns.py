@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 _SERVED_A_TURN: Final = 64  # about a millisecond over TLS
 _BYTES_A_TURN: Final = 512 * 1024
 _SLICES_A_TURN: Final = 8
+_SECONDS_A_TURN: Final = 0.004  # where slices are made as they are sent
 _LONGEST_PAUSE: Final = 0.02
 _TICK: Final = 0.001  # timers of the loop know no shorter time
 
@@ -66,12 +67,14 @@ class BodyTurns:
         self._waiting.append(write)
 
     def _turn(self) -> None:
-        waiting = self._waiting
+        waiting, ends = self._waiting, perf_counter() + _SECONDS_A_TURN
         for _ in range(min(len(waiting), _SLICES_A_TURN)):
             try:
                 waiting[0]()
             finally:
                 waiting.popleft()
+            if perf_counter() >= ends:
+                break
         if waiting:
             self._loop.call_soon(self._turn)
 

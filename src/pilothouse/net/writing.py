@@ -1,6 +1,6 @@
 """Sending bodies that are not one piece of bytes, at the pace of the client.
 
-`PartsSender` sends a body of known length made of many pieces; `BodyWriter` is what a streaming handler writes to.
+`PartsSender` sends a body that is made of many pieces; `BodyWriter` is what a streaming handler writes to.
 Neither holds more than one batch beyond the transport's own buffer: both stop while the transport is paused.
 """
 
@@ -96,7 +96,7 @@ class Turns(Protocol):
 class PartsSender:
     """Writes head and parts in batches without a Task of its own; `done(None)` or `done(error)` is called once."""
 
-    __slots__ = ("_batch", "_done", "_gate", "_parts", "_remaining", "_size", "_turns")
+    __slots__ = ("_chunked", "_done", "_gate", "_head", "_parts", "_remaining", "_turns")
 
     def __init__(
         self,
@@ -104,16 +104,18 @@ class PartsSender:
         turns: Turns,
         head: bytes,
         parts: Iterable[bytes],
-        length: int,
+        length: int | None,
         done: Callable[[Exception | None], None],
+        *,
+        chunked: bool = False,
     ) -> None:
         self._gate = gate
         self._turns = turns
-        self._batch = [head]
-        self._size = 0
+        self._head = head
         self._parts: Iterator[bytes] = iter(parts)
         self._remaining = length
         self._done = done
+        self._chunked = chunked
 
     def run(self) -> None:
         """Send a batch, unless the transport is paused, then arrange to be called again.
@@ -137,23 +139,28 @@ class PartsSender:
         return None
 
     def _send_batch(self) -> bool:
-        batch, size = self._batch, self._size
+        batch, size, more = [self._head], 0, False
+        self._head = b""
         for part in self._parts:
             batch.append(part)
             size += len(part)
             if size >= BATCH:
+                more = True
                 break
-        else:
-            if size != self._remaining:
-                raise ValueError(f"response parts end {self._remaining - size} bytes short of their length")
-            self._gate.transport.write(b"".join(batch))
-            return False
-        if size > self._remaining:
-            raise ValueError("response parts are longer than their length")
-        self._remaining -= size
-        self._batch = []
+        if self._remaining is not None:
+            self._remaining -= size
+            if self._remaining < 0:
+                raise ValueError("response parts are longer than their length")
+            if self._remaining and not more:
+                raise ValueError(f"response parts end {self._remaining} bytes short of their length")
+        if self._chunked:
+            if size:
+                batch[0] += b"%x\r\n" % size
+                batch.append(b"\r\n")
+            if not more:
+                batch.append(last_chunk(()))
         self._gate.transport.write(b"".join(batch))
-        return True
+        return more
 
 
 class BodyWriter:

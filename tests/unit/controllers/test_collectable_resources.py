@@ -11,8 +11,8 @@ import pytest
 from pilothouse.controllers.garbage_collector import resources
 from pilothouse.controllers.garbage_collector.resources import CollectableResources
 from pilothouse.controllers.runtime.discovery import Discovered, ServedResource
-from pilothouse.controllers.runtime.work_turns import TURN_SECONDS
 from pilothouse.machinery.gvk import GroupVersionResource
+from pilothouse.net.work_turns import TURN_SECONDS
 
 COUNT = 60
 

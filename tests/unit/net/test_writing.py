@@ -22,6 +22,22 @@ async def test_parts_arrive_whole(serve: Any) -> None:
         assert (await client.answer())[1] == b"".join(parts)
 
 
+@pytest.mark.parametrize("parts", [[], [b"", b"one"], [b"%07d" % n for n in range(100_000)]])
+async def test_parts_of_unknown_length_are_chunked(serve: Any, parts: list[bytes]) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(200, parts=iter(parts), length=None)
+
+    client = await (await serve(handler)).dial()
+    for _ in range(2):
+        client.send(GET)
+        head, body = await client.answer()
+        assert b"Transfer-Encoding: chunked\r\n" in head and b"Content-Length" not in head
+        assert body == b"".join(parts)
+    client.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    answer = (await client.rest()).partition(b"\r\n\r\n")
+    assert b"chunked" not in answer[0] and answer[2] == b"".join(parts)
+
+
 async def test_a_slow_reader_holds_the_parts_back(serve: Any) -> None:
     taken = 0
     part = b"x" * 4096

@@ -22,6 +22,7 @@ from pilothouse.machinery.gvk import GroupResource, GroupVersion, GroupVersionKi
 from pilothouse.machinery.kept_json import copy_to_keep
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.workers import weighed
+from pilothouse.net.work_turns import request_turns
 from pilothouse.storage.cacher import Entry
 
 _SHOWN: Final = 100
@@ -163,9 +164,10 @@ class Rendering:
             missing = self.missing(entries)
         else:
             missing = []
+            turns = request_turns()
             for at in range(0, len(entries), _IN_A_TURN):
+                await turns.take()
                 missing += self.missing(entries[at : at + _IN_A_TURN])
-                await asyncio.sleep(0)
         for batch in _batches(missing):
             await self._prepare_batch(batch)
 

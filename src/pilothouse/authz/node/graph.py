@@ -7,7 +7,7 @@
 
 Fed by ``put`` and ``remove``, from sources that may still be reading what there is (``is_whole``). A question is a
 lookup or two, however many pods share an object. Pods of one workload refer to the same objects: what they have in
-common is kept once.
+common is kept once, whatever nodes they run on, and so are the names of namespaces.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pilothouse.authz.node.references import CLAIM, POD_FIELDS, SECRET, references_of_pod, secrets_of_volume
 from pilothouse.machinery.metrics import Histogram, Instrument, doubling_buckets
+from pilothouse.machinery.shared_texts import share_text
 
 POD: Final = "pods"
 VOLUME: Final = "persistentvolumes"
@@ -44,6 +45,7 @@ Vertex = tuple[str, str, str]
 Edge = tuple[str, frozenset[Vertex]]
 """A node, and what is for it beside the object itself."""
 _NOTHING: Final[frozenset[Vertex]] = frozenset()
+_NO_EDGES: Final[Mapping[str, Edge]] = {}
 
 
 class _Volume(NamedTuple):
@@ -69,8 +71,10 @@ class Graph:
         self._sources: list[GraphSource] = []
         # For each object that others refer to, the nodes it is for, with the number of reasons.
         self._nodes: dict[Vertex, dict[str, int]] = {}
-        self._edges: dict[Vertex, Edge] = {}
+        self._edges: dict[tuple[str, str], dict[str, Edge]] = {}
+        """By resource and namespace, then by name."""
         self._shared: dict[Edge, Edge] = {}
+        self._shared_references: dict[frozenset[Vertex], frozenset[Vertex]] = {}
         self._volumes: dict[str, _Volume] = {}
         self._volumes_of_secret: dict[Vertex, set[str]] = {}
         self._actions = Histogram(
@@ -136,7 +140,7 @@ class Graph:
         if resource == VOLUME:
             volume = self._volumes.get(name)
             return volume is not None and self._holds(volume.claim, node)
-        edge = self._edges.get(vertex)
+        edge = self._edges.get((resource, namespace), _NO_EDGES).get(name)
         if edge is not None:
             return edge[0] == node
         if self._holds(vertex, node):
@@ -150,12 +154,14 @@ class Graph:
         return nodes is not None and node in nodes
 
     def _connect(self, source: Vertex, edge: Edge) -> None:
-        known = self._edges.get(source)
+        resource, namespace, name = source
+        known = self._edges.get((resource, namespace), _NO_EDGES).get(name)
         if known is not None:
             if known == edge:
                 return
             self._disconnect(source)
-        node, objects = self._edges[source] = self._share(edge)
+        node, objects = edge = self._share(edge)
+        self._edges.setdefault((resource, namespace), {})[name] = edge
         for vertex in objects:
             nodes = self._nodes.get(vertex)
             if nodes is None:
@@ -163,13 +169,26 @@ class Graph:
             nodes[node] = nodes.get(node, 0) + 1
 
     def _share(self, edge: Edge) -> Edge:
-        """Equal ones as one."""
+        """Equal ones as one, with equal references as one."""
+        known = self._shared.get(edge)
+        if known is not None:
+            return known
         if len(self._shared) >= _MOST_SHARED:
             self._shared.clear()
+        if len(self._shared_references) >= _MOST_SHARED:
+            self._shared_references.clear()
+        node, references = edge
+        edge = share_text(node), self._shared_references.setdefault(references, references)
         return self._shared.setdefault(edge, edge)
 
     def _disconnect(self, source: Vertex) -> None:
-        node, objects = self._edges.pop(source, ("", _NOTHING))
+        resource, namespace, name = source
+        edges = self._edges.get((resource, namespace))
+        if edges is None or name not in edges:
+            return
+        node, objects = edges.pop(name)
+        if not edges:
+            del self._edges[resource, namespace]
         for vertex in objects:
             nodes = self._nodes[vertex]
             nodes[node] -= 1

@@ -8,7 +8,7 @@ from typing import Final
 
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.discovery import ServedResource, discover
-from pilothouse.controllers.runtime.work_turns import work_turns
+from pilothouse.net.work_turns import work_turns
 
 _IGNORED: Final = frozenset((("", "events"), ("events.k8s.io", "events")))
 Added = Callable[[ServedResource], None]

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from pilothouse.controllers.runtime.work_turns import work_turns
+from pilothouse.net.work_turns import work_turns
 
 T = TypeVar("T")
 _LARGEST: Final = 64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler
 from pilothouse.net.messages import Response
+from pilothouse.net.work_turns import work_turns
 
 
 class CallTurns:

@@ -16,9 +16,9 @@ from typing import Generic, Protocol, TypeVar
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.work_queue import Closed, WorkQueue
-from pilothouse.controllers.runtime.work_turns import work_turns
 from pilothouse.machinery import errors
 from pilothouse.machinery.supervision import Supervised, Supervisor
+from pilothouse.net.work_turns import work_turns
 
 logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)

@@ -26,8 +26,8 @@ from typing import Final, Protocol
 
 from pilothouse.controllers.runtime.index_gate import IndexGate
 from pilothouse.controllers.runtime.indexer import Key
-from pilothouse.controllers.runtime.work_turns import SECONDS, work_turns
 from pilothouse.machinery.objects import Object
+from pilothouse.net.work_turns import SECONDS, work_turns
 
 logger = logging.getLogger(__name__)
 FEW: Final = 200

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final
 
@@ -13,12 +14,17 @@ from pilothouse.net.messages import Response
 THRESHOLD: Final = 128 * 1024
 VARY_BY_ENCODING: Final = (b"vary", b"Accept-Encoding")
 _LEVEL: Final = 1
+_GZIP: Final = zlib.MAX_WBITS + 16
 
 
 def is_worth_compressing(request: APIRequest, response: Response) -> bool:
     """Whether the answer is large and the client takes gzip."""
     size = response.length if response.parts is not None else len(response.body)
-    return size >= THRESHOLD and response.stream is None and _takes_gzip(request.headers.get(b"accept-encoding", b""))
+    return (
+        (size is None or size >= THRESHOLD)
+        and response.stream is None
+        and _takes_gzip(request.headers.get(b"accept-encoding", b""))
+    )
 
 
 def _takes_gzip(header: bytes) -> bool:
@@ -32,13 +38,24 @@ def _takes_gzip(header: bytes) -> bool:
 async def compress(response: Response) -> Response:
     """The same answer, compressed."""
     pieces = response.parts
+    headers = [*response.headers, (b"content-encoding", b"gzip"), VARY_BY_ENCODING]
+    if pieces is not None and response.length is None:
+        return Response(response.status, b"", response.content_type, headers, parts=_compressed(pieces), length=None)
 
     def work() -> bytes:
         return _compressor()(response.body if pieces is None else b"".join(pieces))
 
     body = await asyncio.get_running_loop().run_in_executor(None, work)
-    headers = [*response.headers, (b"content-encoding", b"gzip"), VARY_BY_ENCODING]
     return Response(response.status, body, response.content_type, headers)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """What is made as the client takes it is compressed likewise."""
+    writer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    for piece in pieces:
+        if data := writer.compress(piece):
+            yield data
+    yield writer.flush()
 
 
 @cache

@@ -4,7 +4,7 @@ Controllers of the control plane read everything in protobuf. The message of an 
 kept with the entry for a while when somebody gets or lists it in that form; the metadata shown without the rest
 is a piece of that message. A list is an envelope around ready messages.
 
-    forms["v1 pb"]    the message in that version
+    "v1 pb"    the name under which the message in that version is kept
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import large_json, protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.raw import embed, raw_places, read_texts
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.storage.cacher import Entry
 
 _LONGEST_KEPT: Final = 64 * 1024
@@ -38,12 +38,17 @@ def object_message(scope: ShownScope, entry: Entry) -> bytes:
 
 async def list_messages(
     scope: ShownScope, entries: Sequence[Entry], kind: GroupVersionKind, metadata: dict[str, Any], *, whole: bool
-) -> tuple[bytes, list[bytes], bytes]:
-    """A list, of whole objects or of their metadata: what comes before its items, the items, and what follows."""
+) -> tuple[bytes, list[bytes], bytes, int]:
+    """A list, of whole objects or of their metadata: what comes before its items, the items, what follows, their size.
+
+    Very many messages are all over the memory: even to ask for their sizes takes longer than a turn may.
+    """
     maker = MessageMaker(scope) if whole else MetadataMessageMaker(scope)
     messages = await make_all(entries, maker.find, maker.make)
     head = protobuf.encode_message(types.struct("meta.v1.ListMeta"), metadata)
-    weight = _WEIGHT * len(messages) + sum(map(len, messages)) // _COPIED
+    weight = _WEIGHT * len(messages)
+    if weight < LONG:
+        weight += sum(map(len, messages)) // _COPIED
     return await weighed(weight, protobuf.list_parts, kind, head, messages)
 
 
@@ -55,8 +60,8 @@ class MessageMaker:
 
     def find(self, entry: Entry) -> bytes | None:
         """The kept message."""
-        forms = entry.forms
-        return None if forms is None else forms.get(self._key)
+        message: bytes | None = entry.find_passing(self._key)
+        return message
 
     def make(self, entry: Entry) -> bytes:
         """The message, kept from now on unless it is large."""

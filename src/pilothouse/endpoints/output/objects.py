@@ -6,18 +6,18 @@ Other versions of an object are made once and kept with the entry; other forms a
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
+from time import perf_counter
 from typing import Any, Final
 
 import orjson
 
 from pilothouse.endpoints.negotiation import JSON, METADATA, METADATA_LIST, PROTOBUF, TABLE, Media
 from pilothouse.endpoints.output.lists_in_flight import ListsInFlight
-from pilothouse.endpoints.output.rows import MetadataMaker, make_all, partial_metadata
+from pilothouse.endpoints.output.rows import MetadataMaker, RowMaker, make_all, make_as_taken, partial_metadata
 from pilothouse.endpoints.output.table import table_of, table_parts
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_object
@@ -26,18 +26,22 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.workers import LONG, aside, checkpoint, weighed
 from pilothouse.net.messages import Response
+from pilothouse.net.work_turns import SECONDS, request_turns
 from pilothouse.storage.cacher import Entry
 
 LISTS: Final = ListsInFlight()
 _CHUNK: Final = 64
+_MADE_BEFORE: Final = 500
+"""So many items, a page of kubectl's, are made before their length is told."""
 _LONG_ITEM: Final = 64 * 1024
 _JOINED_LIMIT: Final = 256 * 1024
 _SHARED_LIMIT: Final = 4 << 20
 """Parts of longer lists are to be let go of as they are sent, and not kept for others."""
 _PIECE: Final = 2 << 20
 _NO_ITEMS: Final = b"[]\n}"
-_A_TURN: Final = 5_000
-"""Of so many entries the bytes are looked up in one turn of the loop: each is somewhere else in memory."""
+_LOOKED_UP_AT_ONCE: Final = 1_000
+"""Of so many entries the bytes are looked up without asking for the time: each is somewhere else in memory."""
+_RENDERED_AT_ONCE: Final = 16  # which may have to be made
 _ON_THE_LOOP: Final = 32  # objects that are decoded and encoded at once
 
 
@@ -143,12 +147,12 @@ async def list_response(
         raise _wrong_transform(scope, METADATA, "a list", "List")
     if media.transform == TABLE:
         if as_bytes:
-            return _joined(*await table_parts(scope, request, media, entries, metadata))
+            return await _made_list(entries, *table_parts(scope, request, media, entries, metadata))
         size = sum(map(scope.weight, entries))
         table = await weighed(size, table_of, scope, request, media, entries, str(revision), metadata)
         return Response(200, await weighed(size, encode_object, media, table), media.content_type)
     if media.transform == METADATA_LIST and as_bytes and entries:
-        return _joined(*await _metadata_parts(scope, media, entries, metadata))
+        return await _made_list(entries, *_metadata_parts(scope, media, metadata))
     if media.format == PROTOBUF:
         return await _protobuf_list(scope, media, entries, metadata)
     if not media.transform:
@@ -162,14 +166,34 @@ async def list_response(
     return Response(200, b"", media.content_type, parts=_taken(pieces), length=sum(map(len, pieces)))
 
 
-async def _metadata_parts(
-    scope: ShownScope, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
-) -> tuple[bytes, list[bytes], bytes]:
-    """A PartialObjectMetadataList in JSON: what comes before its items, the items, and what follows."""
+def _metadata_parts(scope: ShownScope, media: Media, metadata: dict[str, Any]) -> tuple[bytes, MetadataMaker, bytes]:
+    """A PartialObjectMetadataList in JSON: what comes before its items, what makes them, and what follows."""
     maker = MetadataMaker(scope, media.version, partial(served_data, scope), "meta")
-    items = await make_all(entries, maker.find, maker.make)
     head = {"kind": METADATA_LIST, "apiVersion": f"meta.k8s.io/{media.version}", "metadata": metadata}
-    return orjson.dumps(head)[:-1] + b',"items":[', items, b"]}\n"
+    return orjson.dumps(head)[:-1] + b',"items":[', maker, b"]}\n"
+
+
+async def _made_list(
+    entries: Sequence[Entry], head: bytes, maker: RowMaker | MetadataMaker | None, tail: bytes
+) -> Response:
+    """A list whose items are made of entries: before it is answered, or, if they are many, as the client takes them.
+
+    So neither twenty clients that ask for all rows, nor a slow one, have all of them in memory.
+    """
+    if maker is None or len(entries) <= _MADE_BEFORE:
+        return _joined(head, [] if maker is None else await make_all(entries, maker.find, maker.make), tail)
+    items = await make_as_taken(entries, maker.find, maker.make)
+    return Response(200, b"", parts=_pieces_of(head, items, tail), length=None)
+
+
+def _pieces_of(head: bytes, items: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
+    yield head
+    separator = b""
+    for item in items:
+        yield separator
+        yield from (item,) if len(item) <= _LONG_ITEM else _cut(item)
+        separator = b","
+    yield tail
 
 
 async def _protobuf_list(
@@ -180,8 +204,8 @@ async def _protobuf_list(
     whole = not media.transform
     kind = scope.kind if whole else GroupVersionKind("meta.k8s.io", media.version, "")
     kind = kind._replace(kind=scope.list_kind if whole else METADATA_LIST)
-    parts = await list_messages(scope, entries, kind, metadata, whole=whole)
-    return _joined(*parts, separator=b"", content_type=media.content_type)
+    head, items, tail, size = await list_messages(scope, entries, kind, metadata, whole=whole)
+    return _joined(head, items, tail, b"", media.content_type, size)
 
 
 def _indented_pieces(
@@ -247,11 +271,12 @@ async def _plain_list(
 async def _shown(scope: ShownScope, entries: Sequence[Entry]) -> tuple[list[bytes], int]:
     """The bytes of all entries, and how many they are."""
     items: list[bytes] = []
-    size = 0
-    for start in range(0, len(entries), _A_TURN):
-        if start:
-            await asyncio.sleep(0)
-        some = entries if len(entries) <= _A_TURN else entries[start : start + _A_TURN]
+    size, turns, until = 0, request_turns(), perf_counter() + SECONDS
+    step = _LOOKED_UP_AT_ONCE if scope.render is None else _RENDERED_AT_ONCE
+    for start in range(0, len(entries), step):
+        if perf_counter() >= until:
+            until = await turns.begin()
+        some = entries if len(entries) <= step else entries[start : start + step]
         found = [entry.data for entry in some] if scope.render is None else list(map(scope.render, some))
         items += found
         size += sum(map(len, found))

@@ -11,7 +11,7 @@ from pilothouse.apis.columns import PLAIN_COLUMNS
 from pilothouse.apis.documentation import describe
 from pilothouse.apis.strategy import Column, Doc
 from pilothouse.endpoints.negotiation import Media
-from pilothouse.endpoints.output.rows import RowMaker, make_all
+from pilothouse.endpoints.output.rows import RowMaker
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ShownScope
 from pilothouse.machinery import errors
@@ -37,15 +37,14 @@ def table_of(
     return {**_table(media, columns, metadata), "rows": rows if rows or not _says_null(scope) else None}
 
 
-async def table_parts(
+def table_parts(
     scope: ShownScope, request: APIRequest, media: Media, entries: Sequence[Entry], metadata: dict[str, Any]
-) -> tuple[bytes, list[bytes], bytes]:
-    """A Table of a list in JSON: what comes before its rows, the rows, and what follows."""
+) -> tuple[bytes, RowMaker | None, bytes]:
+    """A Table of a list in JSON: what comes before its rows, what makes them, and what follows."""
     columns, maker = _maker(scope, request, media, entries)
-    rows = await make_all(entries, maker.find, maker.make)
-    if not rows and _says_null(scope):
-        return escape_html(orjson.dumps({**_table(media, columns, metadata), "rows": None})), [], b"\n"
-    return escape_html(orjson.dumps(_table(media, columns, metadata)))[:-1] + b',"rows":[', rows, b"]}\n"
+    if not entries and _says_null(scope):
+        return escape_html(orjson.dumps({**_table(media, columns, metadata), "rows": None})), None, b"\n"
+    return escape_html(orjson.dumps(_table(media, columns, metadata)))[:-1] + b',"rows":[', maker, b"]}\n"
 
 
 def _maker(

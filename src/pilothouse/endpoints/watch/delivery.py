@@ -2,9 +2,9 @@
 
 While a client reads, live events are encoded and handed to its connection in turns with all others (`net/turns.py`),
 without waking the task that serves the watch. That task writes what is left: the initial events, what was missed, what
-a slow client could not be given at once, and whatever takes long to encode or needs a conversion by others first. A
-client that does not read costs no more than a piece of output; when its watch has ended, it has a moment to take what
-is left, and is then cut off.
+a slow client could not be given at once, and whatever takes long to encode or needs a conversion by others first; in
+turns with all other long requests (`net/work_turns.py`). A client that does not read costs no more than a piece of
+output; when its watch has ended, it has a moment to take what is left, and is then cut off.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.metrics import Observations
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import Outgoing, WriteTurns
+from pilothouse.net.work_turns import request_turns
 from pilothouse.net.writing import WriteGate
 from pilothouse.storage.cacher import BOOKMARK, Watcher, WatchEvent
 
@@ -141,7 +142,10 @@ class Delivery:
 
 async def _write_events(watcher: Watcher, batch: list[WatchEvent], encode: EventEncoder, writer: FrameWriter) -> None:
     pieces, size = [], 0
+    turns, until = request_turns(), 0.0
     for event in batch:
+        if perf_counter() >= until:  # a client that reads as fast as this writes would keep all others waiting
+            until = await turns.begin()
         piece = await encode.encoded(event)
         encode.sent.observe(len(piece))
         pieces.append(piece)

@@ -59,12 +59,24 @@ def encode(struct: Struct, value: dict[str, Any], gvk: GroupVersionKind) -> byte
     return wrap(gvk, encode_message(struct, value))
 
 
-def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes]:
-    """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end."""
+def list_parts(gvk: GroupVersionKind, metadata: bytes, items: Iterable[bytes]) -> tuple[bytes, list[bytes], bytes, int]:
+    """A list in its envelope, from the messages of its metadata and items: its beginning, the items, its end.
+
+    And how long the items are together, which takes a while to find out where there are very many.
+
+    Each item is two pieces, its length and the message as it is: others may be sending the same ones.
+    """
     first = delimited(b"\n", metadata)
-    pieces = [b"\x12%b%b" % (encode_varint(len(item)), item) for item in items]
-    length = len(first) + sum(map(len, pieces))
-    return _head(str(gvk.group_version), gvk.kind) + encode_varint(length) + first, pieces, _TAIL
+    pieces: list[bytes] = []
+    heads: dict[int, bytes] = {}
+    for item in items:
+        size = len(item)
+        head = heads.get(size)
+        if head is None:
+            head = heads[size] = b"\x12" + encode_varint(size)
+        pieces += (head, item)
+    size = sum(map(len, pieces))
+    return _head(str(gvk.group_version), gvk.kind) + encode_varint(len(first) + size) + first, pieces, _TAIL, size
 
 
 def frame(message: bytes) -> bytes:

@@ -37,6 +37,7 @@ _AT_ONCE = 256 * 1024  # up to here, a body is handed to the transport whole; la
 _AWAITED_BODY = 256 * 1024  # bodies up to here are awaited before the handler starts
 _DISCARD_LIMIT = 256 * 1024  # how much of an unread body is skipped to keep the connection
 _REQUESTS_A_TURN = 4
+_CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 
 class Http1Connection(asyncio.Protocol):
@@ -362,18 +363,24 @@ class Http1Connection(asyncio.Protocol):
             self.abort()
 
     def send_parts(self, request: Request, response: Response, done: Callable[[Exception | None], None]) -> None:
-        head = self._head(request, response, b"Content-Length: %d\r\n" % response.length)
+        length = response.length
+        chunked = length is None and request.http_minor > 0
+        if length is None and not chunked:
+            self._keep_alive = False
+        framing = _CHUNKED if chunked else b"" if length is None else b"Content-Length: %d\r\n" % length
+        head = self._head(request, response, framing)
         if request.method == "HEAD" or response.parts is None:
             self.transport.write(head)
             self.finish()
         else:
-            PartsSender(self._gate, self.server.body_turns, head, response.parts, response.length, done).run()
+            turns = self.server.body_turns
+            PartsSender(self._gate, turns, head, response.parts, length, done, chunked=chunked).run()
 
     def open_writer(self, request: Request, response: Response) -> BodyWriter | None:
         chunked = request.http_minor > 0 and not response.length
         if not chunked and not response.length:
             self._keep_alive = False
-        framing = b"Transfer-Encoding: chunked\r\n" if chunked else b""
+        framing = _CHUNKED if chunked else b""
         head = self._head(
             request, response, b"Content-Length: %d\r\n" % response.length if response.length else framing
         )

@@ -14,7 +14,7 @@ read wherever it is found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -28,7 +28,7 @@ from pilothouse.machinery.schema.types import Struct
 from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.store.sizing import SURELY_FITS, check_size
 from pilothouse.registry.store.stored_form import StoredForm, is_foreign
-from pilothouse.storage.cacher import NOTHING, Entry, UnreadEntry, share_labels
+from pilothouse.storage.cacher import NOTHING, Entry, SharedNames, UnreadEntry, share_labels
 
 _ORDER: Final = (
     "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
@@ -45,8 +45,8 @@ class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
     __slots__ = (
-        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_struct", "keeps_empty",
-        "writes_form",
+        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_share_names", "_struct",
+        "keeps_empty", "writes_form",
     )  # fmt: skip
 
     def __init__(
@@ -76,10 +76,14 @@ class ObjectCodec:
         self._prefix = len(self._head)
         self._has_fields = fields is not None
         self._fields = fields or (lambda obj: {})
+        self._share_names = None if fields is None else SharedNames()
 
     def selector_fields(self, obj: Object) -> dict[str, str]:
         """The values that field selectors are held against."""
         return self._fields(obj)
+
+    def _shown_fields(self, obj: Object) -> Mapping[str, str]:
+        return NOTHING if self._share_names is None else self._share_names(self._fields(obj))
 
     @property
     def raw_places(self) -> tuple[Place, ...]:
@@ -169,7 +173,7 @@ class ObjectCodec:
             metadata.get("namespace", ""),
             metadata.get("name", ""),
             share_labels(metadata.get("labels")),
-            self._fields(obj) if self._has_fields else NOTHING,
+            self._shown_fields(obj),
         )
 
     def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
@@ -200,7 +204,7 @@ class ObjectCodec:
             metadata.get("namespace", ""),
             metadata.get("name", ""),
             share_labels(metadata.get("labels")),
-            self._fields(obj) if self._has_fields else NOTHING,
+            self._shown_fields(obj),
         )
 
     def restamp(self, entry: Entry, revision: int) -> Entry:

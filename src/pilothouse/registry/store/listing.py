@@ -15,7 +15,6 @@ that can hold only the object of one name (``fieldSelector=metadata.name=x``) is
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -24,6 +23,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.workers import weighed
+from pilothouse.net.work_turns import request_turns
 from pilothouse.registry.store.store import Store
 from pilothouse.registry.store.versions import parse_version
 from pilothouse.storage.backends.contract import Compacted
@@ -200,11 +200,12 @@ async def _selected(store: Store, entries: list[Entry], prefix: str, revision: i
     if not limit:
         return Listing(await _select(store, entries, options), revision, seen=len(entries))
     chosen: list[Entry] = []
+    turns = request_turns()
     for first in range(0, len(entries), _SELECTED_AT_ONCE):
+        await turns.take()
         chosen += await _select(store, entries[first : first + _SELECTED_AT_ONCE], options)
         if len(chosen) >= limit:
             break
-        await asyncio.sleep(0)
     if len(chosen) < limit or chosen[limit - 1] is entries[-1]:
         return Listing(chosen, revision, seen=len(entries))
     token = continue_after(chosen[limit - 1].key, prefix, revision)

@@ -6,12 +6,12 @@ has written to the same etcd.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pilothouse.machinery.workers import LONG, weighed
+from pilothouse.net.work_turns import request_turns
 from pilothouse.storage.backends.contract import Event, KeyValue
 from pilothouse.storage.cacher.entries import Entry, EntryCodec, UnreadEntry
 from pilothouse.storage.cacher.tally import CacheTally
@@ -44,7 +44,7 @@ class Turn:
         self._bytes -= size
         if self._values <= 0 or self._bytes <= 0:
             self._values, self._bytes = _TURN_VALUES, _TURN_BYTES
-            await asyncio.sleep(0)
+            await request_turns().take()
 
 
 class EntryReader:

@@ -7,7 +7,6 @@ requirements they are merged, and each entry is tested once.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from pilothouse.machinery import labels
@@ -15,10 +14,11 @@ from pilothouse.machinery.fields import Condition
 from pilothouse.machinery.fields import Selector as FieldSelector
 from pilothouse.machinery.label_matching import FEW
 from pilothouse.machinery.labels import Requirement, Selector
+from pilothouse.net.work_turns import request_turns
 from pilothouse.storage.cacher.entries import Entry
 
 TURN: Final = 2000
-"""How many entries are tested in one turn of the loop."""
+"""How many entries are tested at one place in a turn of the loop."""
 
 
 def select(entries: list[Entry], wanted: Selector | None, fields: FieldSelector | None) -> list[Entry]:
@@ -43,9 +43,10 @@ async def select_in_turns(entries: list[Entry], wanted: Selector | None, fields:
     if len(entries) <= TURN:
         return select(entries, wanted, fields)
     chosen: list[Entry] = []
+    turns = request_turns()
     for first in range(0, len(entries), TURN):
+        await turns.take()
         chosen += select(entries[first : first + TURN], wanted, fields)
-        await asyncio.sleep(0)
     return chosen
 
 

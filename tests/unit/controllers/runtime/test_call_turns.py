@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from pilothouse.controllers.runtime.call_turns import CallTurns
-from pilothouse.controllers.runtime.work_turns import PLACES, work_turns
+from pilothouse.net.work_turns import PLACES, work_turns
 
 
 async def test_calls_of_all_clients_share_the_places_of_a_turn_with_work() -> None:

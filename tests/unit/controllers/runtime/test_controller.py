@@ -5,10 +5,10 @@ import time
 import pytest
 
 from pilothouse.controllers.runtime.controller import Controller, Periodic
-from pilothouse.controllers.runtime.work_turns import PLACES, SECONDS
 from pilothouse.machinery import errors
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.supervision import Supervisor
+from pilothouse.net.work_turns import PLACES, SECONDS
 from pilothouse.testing.fake_clock import FakeClock
 
 

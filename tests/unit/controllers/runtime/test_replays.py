@@ -15,7 +15,7 @@ from tests.unit.net.working_clock import Clock
 from pilothouse.controllers.runtime.index_gate import IndexGate
 from pilothouse.controllers.runtime.indexer import Key
 from pilothouse.controllers.runtime.replays import A_TURN, Knowledge, Replays
-from pilothouse.controllers.runtime.work_turns import PLACES, SECONDS
+from pilothouse.net.work_turns import PLACES, SECONDS
 
 Steps = list[tuple[str, int]]
 _STEPS = st.lists(st.tuples(st.sampled_from(["put", "remove", "turn"]), st.integers(0, 2 * A_TURN)), max_size=30)

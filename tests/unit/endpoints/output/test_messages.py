@@ -57,14 +57,14 @@ def test_large_messages_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "_LONGEST_KEPT", 100)
     entry = entry_of(config_map("a", k="v" * 100))
     object_message(scope_of(), entry)
-    assert entry.forms is None
+    assert entry.passing is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 100])
 async def test_a_list_is_its_parts(count: int) -> None:
     objects = [config_map(f"c{number}", k="v" * number) for number in range(count)]
     gvk = GroupVersionKind("", "v1", "ConfigMapList")
-    begin, items, end = await list_messages(scope_of(), [entry_of(o) for o in objects], gvk, LIST, whole=True)
+    begin, items, end, _ = await list_messages(scope_of(), [entry_of(o) for o in objects], gvk, LIST, whole=True)
     whole = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": LIST, "items": objects}
     assert b"".join((begin, *items, end)) == encode_protobuf(whole)
 
@@ -77,7 +77,7 @@ async def test_metadata_alone_is_the_same_however_it_is_found(strategy: Strategy
     if kept:
         object_message(scope, entry)
     gvk = GroupVersionKind("meta.k8s.io", "v1", "PartialObjectMetadataList")
-    begin, items, end = await list_messages(scope, [entry], gvk, LIST, whole=False)
+    begin, items, end, _ = await list_messages(scope, [entry], gvk, LIST, whole=False)
     if strategy.hidden_annotations:
         del obj["metadata"]["annotations"]["secret"]
     items_shown = [{"metadata": obj["metadata"]}]
@@ -87,7 +87,7 @@ async def test_metadata_alone_is_the_same_however_it_is_found(strategy: Strategy
 
 def test_metadata_is_not_looked_for_in_messages_without_any() -> None:
     entry = entry_of({"metadata": {}})
-    entry.forms = {"v1 pb": b""}
+    entry.keep_for_a_while("v1 pb", b"")
     assert MetadataMessageMaker(scope_of()).find(entry) is None
     made = MetadataMessageMaker(scope_of()).make(entry)
     assert protobuf.decode_message(types.struct("meta.v1.PartialObjectMetadata"), made) == {"metadata": {}}

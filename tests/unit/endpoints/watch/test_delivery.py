@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Sequence
+from itertools import count
 
 import pytest
 
+from pilothouse.endpoints.watch import delivery
 from pilothouse.endpoints.watch.delivery import PATIENCE, PIECE, Delivery, deliver
 from pilothouse.endpoints.watch.encoding import EventEncoder
 from pilothouse.machinery.metrics import Observations
@@ -14,6 +17,7 @@ from pilothouse.machinery.workers import LONG
 from pilothouse.net.framing import UNFRAMED
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import WriteTurns
+from pilothouse.net.work_turns import PLACES
 from pilothouse.net.writing import WriteGate
 from pilothouse.storage.cacher import Entry, Watcher, WatchEvent
 from pilothouse.storage.cacher.changes import Change
@@ -85,6 +89,25 @@ async def test_events_leave_in_pieces() -> None:
     assert [len(piece) for piece in reader.written] == [PIECE, PIECE, PIECE // 2]
     assert [key.rstrip(b".") for key in b"".join(reader.written).split(b"/")[1:]] == [b"%d" % n for n in range(10)]
     assert source.left == 1
+
+
+async def test_others_get_their_turns_though_the_client_reads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pods in protobuf, to a client on the same machine, held the loop for 1.7 s."""
+    clock = count(10**12)  # the time at each place is over at once
+    monkeypatch.setattr(delivery, "perf_counter", lambda: next(clock))
+    watcher, turns = watcher_of(Source(), 20 * PLACES), 0
+    reader = Reader(watcher, *[True] * 20 * PLACES, ends_at=5 * PLACES - 1)
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(other())
+    await run(watcher, reader)
+    task.cancel()
+    assert turns >= 19
 
 
 async def test_a_slow_client_is_waited_for_while_its_watch_goes_on() -> None:

@@ -31,6 +31,16 @@ class Counted:
         (spec("mine"), spec("mine"), 1),
         (spec("mine"), spec("other"), 2),
         (spec("kube-api-access-abcde"), spec("mine"), 2),
+        # The node is put in anew, whatever it is.
+        (spec("mine", nodeName="a"), spec("mine", nodeName="another-" + "x" * 200), 1),
+        (spec("mine", nodeName="a"), spec("mine", nodeName="mine"), 1),
+        (spec("kube-api-access-abcde", nodeName="a"), spec("kube-api-access-fghij", nodeName=""), 1),
+        (
+            spec("kube-api-access-abcde", nodeName="kube-api-access-abcde"),
+            spec("kube-api-access-fghij", nodeName="b"),
+            1,
+        ),
+        (spec("mine", hostname="h", nodeName="a"), spec("mine", hostname="i", nodeName="a"), 2),
         # The place of a key depends on what it is.
         (
             spec("kube-api-access-abcde", nodeSelector={"kube-api-access-abcde": "", "kube-api-access-bbbbb": ""}),

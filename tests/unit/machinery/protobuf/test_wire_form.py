@@ -193,8 +193,10 @@ def test_a_list_of_ready_items_is_the_list() -> None:
     value = {"metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": n}} for n in ("a", "b" * 200)]}
     metadata = protobuf.encode_message(types.struct("meta.v1.ListMeta"), value["metadata"])  # type: ignore[arg-type]
     items = [protobuf.encode_message(types.struct("core.v1.Pod"), item) for item in value["items"]]  # type: ignore[arg-type]
-    beginning, pieces, end = protobuf.list_parts(gvk, metadata, items)
+    beginning, pieces, end, size = protobuf.list_parts(gvk, metadata, items)
+    assert size == len(b"".join(pieces))
     assert b"".join((beginning, *pieces, end)) == protobuf.encode(pods, value, gvk)
+    assert {id(item) for item in items} <= {id(piece) for piece in pieces}, "no message is copied"
 
 
 def test_watch_event_frame() -> None:

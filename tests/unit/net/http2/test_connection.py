@@ -252,7 +252,7 @@ async def test_a_small_body_that_is_late_does_not_hold_up_its_handler(connect: A
     assert (await client.answer(1))[1] == b"ok"
 
 
-@pytest.mark.parametrize("form", ["body", "parts", "stream"])
+@pytest.mark.parametrize("form", ["body", "parts", "parts of unknown length", "stream"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("size", [0, 5, 16384, 16385, 1_000_000])
 async def test_forms_of_answers(connect: Any, form: str, method: str, size: int) -> None:
@@ -266,6 +266,8 @@ async def test_forms_of_answers(connect: Any, form: str, method: str, size: int)
     async def handler(_: Request) -> Response:
         if form == "parts":
             return Response(parts=[content[at : at + 777] for at in range(0, size, 777)], length=size)
+        if form == "parts of unknown length":
+            return Response(parts=iter([content[at : at + 777] for at in range(0, size, 777)]), length=None)
         return Response(stream=write) if form == "stream" else Response(200, content)
 
     client = await connect(handler)
@@ -274,7 +276,7 @@ async def test_forms_of_answers(connect: Any, form: str, method: str, size: int)
     client.ask(1, method)
     head, body = await client.answer(1)
     assert body == (content if method == "GET" else b"")
-    assert head.get("content-length") == (None if form == "stream" else str(size))
+    assert head.get("content-length") == (str(size) if form in ("body", "parts") else None)
     client.ask(3)
     assert (await client.answer(3))[0][":status"] == "200"
 

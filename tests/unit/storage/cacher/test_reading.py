@@ -1,10 +1,11 @@
-import asyncio
 import threading
+from unittest.mock import AsyncMock
 
 import pytest
 
 from pilothouse.machinery.workers import LONG
 from pilothouse.storage.backends.contract import Event, KeyValue
+from pilothouse.storage.cacher import reading
 from pilothouse.storage.cacher.entries import Entry, UnreadEntry
 from pilothouse.storage.cacher.reading import EntryReader, Turn
 from pilothouse.storage.cacher.tally import CacheTally
@@ -89,19 +90,10 @@ async def test_data_is_made_of_all_but_what_has_none(reader, codec, tally):
 
 
 @pytest.mark.parametrize(("sizes", "turns"), [([1] * 49, 0), ([1] * 100, 2), ([LONG] * 4, 2), ([2 * LONG], 1)])
-async def test_a_turn_has_room_for_so_many_and_so_much(sizes, turns):
-    passed = 0
-
-    async def count():
-        nonlocal passed
-        while True:
-            await asyncio.sleep(0)
-            passed += 1
-
-    counting = asyncio.ensure_future(count())
-    await asyncio.sleep(0)
+async def test_a_place_in_a_turn_has_room_for_so_many_and_so_much(monkeypatch, sizes, turns):
+    places = AsyncMock()
+    monkeypatch.setattr(reading, "request_turns", lambda: places)
     turn = Turn()
     for size in sizes:
         await turn.take(size)
-    counting.cancel()
-    assert passed == turns
+    assert places.take.await_count == turns

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tests.unit.net.working_clock import Clock
 
-from pilothouse.controllers.runtime.work_turns import PLACES, SECONDS, TURN_SECONDS, WorkTurns, work_turns
+from pilothouse.net.work_turns import PLACES, SECONDS, TURN_SECONDS, WorkTurns, work_turns
 
 
 class Crowd:
