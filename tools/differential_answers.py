@@ -14,6 +14,8 @@ from differential_connection import Connection, HungUp, Reply
 TOKEN = "differential"
 JSON = "application/json"
 _MOST_ASKED = 100
+_SHOWN = 3000
+"""How much of a body is printed."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Request:
 
     def __str__(self) -> str:
         user = f" as {self.user}" if self.user else ""
-        body = "" if self.body is None else f" {self.kind} {self.body[:600].decode(errors='backslashreplace')}"
+        body = "" if self.body is None else f" {self.kind} {self.body[:_SHOWN].decode(errors='backslashreplace')}"
         return f"{self.method} {self.path} [{self.accept}]{user}{body}"
 
 
@@ -71,6 +73,10 @@ class Peer:
         """Its answer; status 0 when it hung up."""
         self._begin(request)
         return self._answer(request, self._end(request))
+
+    def forget(self) -> None:
+        """Another conversation begins."""
+        self._kept.clear()
 
     def _begin(self, request: Request) -> None:
         """Send a request; what goes wrong shows when its answer is read."""
@@ -119,9 +125,16 @@ class Peer:
         return answer
 
     def _normal(self, request: Request, reply: Reply) -> Answer:
-        body, warnings = (_without(self._kept, text) for text in (reply.body, b"\n".join(reply.warnings)))
-        told = tuple(sorted(normal(text) for text in warnings.split(b"\n") if text))
-        return Answer(reply.status, reply.kind, normal(body, unordered=request.unordered), told)
+        told = tuple(sorted(self._without_versions(normal(text)) for text in reply.warnings))
+        body = self._without_versions(normal(reply.body, unordered=request.unordered))
+        return Answer(reply.status, reply.kind, body, told)
+
+    def _without_versions(self, text: str) -> str:
+        """A text without the versions that were remembered, which messages tell; short numbers mean something else."""
+        for name, value in self._kept.items():
+            if name.endswith(".rv)") and len(value) > 3 and value in text:
+                text = re.sub(rf"\b{value}\b", "rv", text)
+        return text
 
     def _keep(self, name: str, body: bytes) -> None:
         """Remember of an object or a list what later requests refer to."""
@@ -154,14 +167,6 @@ def ask_both(ours: Peer, theirs: Peer, request: Request) -> tuple[Answer, Answer
     return ours._answer(request, mine), theirs._answer(request, yours)
 
 
-def _without(kept: dict[str, str], text: bytes) -> bytes:
-    """A text with the names of what was remembered in the place of it, where it is a version that a message tells."""
-    for name, value in kept.items():
-        if name.endswith(".rv)") and value.encode() in text:
-            text = re.sub(rb"\b%b\b" % value.encode(), b"rv", text)
-    return text
-
-
 _QUICK = re.compile(
     rb'"(?:uid|resourceVersion|continue)":"[^"\\]*"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ'
     rb"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -184,7 +189,7 @@ _ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
 """Of services."""
 _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _SELF_TYPE = re.compile(r"\bselfType\d+")
-_RECORD = re.compile(r"(?<=in record \()\d+(?=\))")
+_RECORD = re.compile(r"(?<=in record \()\d+(?=\))|(?<=ResourceVersion in object meta: )\d+")
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
 _CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+|eyJhbGci[A-Za-z0-9_.-]+")
@@ -210,7 +215,10 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
 
 
 def _sort_errors(status: dict[str, Any]) -> None:
-    """Put the causes of a Status in order, and the words of its message, which lists them."""
+    """Put the causes of a Status in order, and the words of its message, which lists them; rules of a review too."""
+    if isinstance(said := status.get("status"), dict):
+        for rules in ("resourceRules", "nonResourceRules"):
+            said[rules] = sorted(said.get(rules) or (), key=lambda rule: json.dumps(rule, sort_keys=True))
     causes = (status.get("details") or {}).get("causes")
     message = status.get("message")
     if isinstance(message, str) and (causes or "\n" in message or "[" in message):

@@ -70,6 +70,7 @@ def test_load(text: str, value: Any) -> None:
         ("? [a, 1]\n: b", 'yaml: invalid map key: []interface {}{"a", 1}'),
         ("? {a: 1}\n: b", 'yaml: invalid map key: map[interface {}]interface {}{"a":1}'),
         ("~: b", 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'),
+        ("~: 9223372036854775808", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 0x8000000000000000"),
         ("a: -.inf", "json: unsupported value: -Inf"),
         ("[.nan]", "json: unsupported value: NaN"),
         ("a:\n x: " + "[" * 10_001, "yaml: line 2: exceeded max depth of 10000"),

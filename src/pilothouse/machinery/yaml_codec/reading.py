@@ -367,4 +367,4 @@ def _go_syntax(value: Any) -> str:
         return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
     if isinstance(value, float):
         return format_float(value) if math.isfinite(value) else go_infinity(value)
-    return str(value)
+    return str(value) if value < 2**63 else hex(value)  # Go reads it as an unsigned number

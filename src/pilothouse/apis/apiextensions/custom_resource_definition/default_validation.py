@@ -68,10 +68,11 @@ def _check_default(node: Node, path: Path, pruned: bool, errs: list[FieldError],
     where = path.child("default")
     whole = root or node.embedded
     if pruned:
-        copy = orjson.loads(orjson.dumps(node.default))
+        shown = orjson.dumps(node.default, option=orjson.OPT_SORT_KEYS)
+        copy = orjson.loads(shown)
         dropped = prune(copy, node) if whole and isinstance(copy, dict) else prune_value(copy, node)
         if dropped or copy != node.default:
-            errs.append(invalid(where, node.default, "must not have unknown fields"))
+            errs.append(invalid(where, orjson.loads(shown), "must not have unknown fields"))
     found: list[FieldError] = []
     try:
         embedded.coerce(orjson.loads(orjson.dumps(node.default)), node, where, [])

@@ -146,12 +146,16 @@ def _shown(context: Object) -> Object:
         context.get(name) for name in ("capabilities", "seLinuxOptions", "windowsOptions")
     )
     return {
-        "Capabilities": capabilities and {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
+        "Capabilities": None
+        if capabilities is None
+        else {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
         "Privileged": context.get("privileged"),
-        "SELinuxOptions": selinux
-        and {name.capitalize(): selinux.get(name, "") for name in ("user", "role", "type", "level")},
-        "WindowsOptions": windows
-        and {
+        "SELinuxOptions": None
+        if selinux is None
+        else {name.capitalize(): selinux.get(name, "") for name in ("user", "role", "type", "level")},
+        "WindowsOptions": None
+        if windows is None
+        else {
             "GMSACredentialSpecName": windows.get("gmsaCredentialSpecName"),
             "GMSACredentialSpec": windows.get("gmsaCredentialSpec"),
             "RunAsUserName": windows.get("runAsUserName"),

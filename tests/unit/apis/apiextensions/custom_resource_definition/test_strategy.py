@@ -170,6 +170,12 @@ TOP = "spec.validation.openAPIV3Schema"
         ),
         (
             definition(
+                version(schema={"type": "object", "properties": {"a": {"type": "object", "default": {"c": 1, "b": 2}}}})
+            ),
+            [f'{TOP}.properties[a].default: Invalid value: {{"b":2,"c":1}}: must not have unknown fields'],
+        ),
+        (
+            definition(
                 version(
                     schema={
                         "type": "object",

@@ -660,3 +660,10 @@ def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
 def test_tolerations_in_annotations_that_cannot_be_read(text: str, why: str) -> None:
     key = "scheduler.alpha.kubernetes.io/tolerations"
     assert errors_of({}, {key: text}) == [f'metadata.annotations: Invalid value: "{key}": {why}']
+
+
+def test_parts_of_a_security_context_that_are_there_are_shown_whole() -> None:
+    context = {"privileged": True, "allowPrivilegeEscalation": False}
+    (told,) = errors_of(container(securityContext={**context, "capabilities": {}, "seLinuxOptions": {}}))
+    assert '"Capabilities":{"Add":null,"Drop":null}' in told
+    assert '"SELinuxOptions":{"User":"","Role":"","Type":"","Level":""},"WindowsOptions":null' in told
