@@ -189,7 +189,9 @@ _ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
 """Of services."""
 _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _SELF_TYPE = re.compile(r"\bselfType\d+")
-_RECORD = re.compile(r"(?<=in record \()\d+(?=\))|(?<=ResourceVersion in object meta: )\d+")
+_RECORD = re.compile(
+    r"(?<=in record \()\d+(?=\))|(?<=in the precondition \()\d+(?=\))|(?<=ResourceVersion in object meta: )\d+"
+)
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
 _CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+|eyJhbGci[A-Za-z0-9_.-]+")

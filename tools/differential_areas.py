@@ -22,7 +22,7 @@ from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
 from differential_samples import SAMPLES, place, sound
 from differential_schemas import expressions, judgements, rewritings, schemas
-from differential_tables import columns, selections
+from differential_tables import columns, quotes, selections
 from differential_texts import json_texts, yaml_texts
 from differential_versions import versions
 
@@ -1157,6 +1157,7 @@ AREAS: dict[str, Maker] = {
     "elections": elections,
     "columns": columns,
     "selections": selections,
+    "quotes": quotes,
     "security": security,
     "reshaping": reshaping,
     "workloads": workloads,

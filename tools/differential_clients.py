@@ -173,7 +173,9 @@ def _replace(on: _On) -> list[Request]:
 
 def _patch_below(on: _On) -> list[Request]:
     below = on.choice.choice(("status", "scale", "resize", "ephemeralcontainers", "finalize", "approval"))
-    patch = on.choice.choice(({"status": {"observedGeneration": 1}}, {"spec": {"replicas": 2}}, {"spec": {}}, {}))
+    patch: dict[str, Any] = on.choice.choice(
+        ({"status": {"observedGeneration": 1}}, {"spec": {"replicas": 2}}, {"spec": {}}, {})
+    )
     query = f"?fieldManager=kubectl-patch{_dry(on.choice)}"
     return [
         Request("PATCH", f"{on.path}/{below}{query}", dump(patch), on.choice.choice((MERGE, STRATEGIC)), unordered=True)
@@ -302,8 +304,8 @@ def _rollout(on: _On) -> list[Request]:
         {"op": "replace", "path": "/spec/template", "value": template},
         {"op": "replace", "path": "/metadata/annotations", "value": {"deployment.kubernetes.io/revision": "1"}},
     ]
-    patched = on.choice.choice(((dump({"spec": spec}), STRATEGIC), (dump({"spec": spec}), STRATEGIC)) + (
-        (dump(undo), JSON_PATCH),))  # fmt: skip
+    restart = (dump({"spec": spec}), STRATEGIC)
+    patched = on.choice.choice((restart, restart, (dump(undo), JSON_PATCH)))
     revisions = f"/apis/apps/v1/namespaces/{on.namespace}/{on.choice.choice(('replicasets', 'controllerrevisions'))}"
     return [
         Request("PATCH", f"{on.path}?fieldManager=kubectl-rollout", *patched, unordered=True),
@@ -373,7 +375,7 @@ _ABOUT_TEMPLATES: tuple[_Command, ...] = (
 
 
 def _debug(on: _On) -> list[Request]:
-    container = {
+    container: dict[str, Any] = {
         "name": on.choice.choice(("debugger", "c", "d2")),
         "image": "busybox",
         "stdin": True,
@@ -465,7 +467,9 @@ def certificates(choice: random.Random, names: Any) -> list[Request]:
                "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/legacy-unknown")  # fmt: skip
     usages = ("client auth", "server auth", "digital signature", "key encipherment", "odd", "any")
     spec: dict[str, Any] = {
-        "request": _signing_request(choice.choice(("u", "system:node:n", "x" * 60)), choice.choice(("", "system:nodes"))),
+        "request": _signing_request(
+            choice.choice(("u", "system:node:n", "x" * 60)), choice.choice(("", "system:nodes"))
+        ),
         "signerName": choice.choice(signers),
         "usages": choice.sample(usages, choice.randrange(1, 4)),
     }
@@ -497,7 +501,7 @@ def certificates(choice: random.Random, names: Any) -> list[Request]:
                         unordered=True,
                     ),
                 )
-            )  # fmt: skip
+            )
         )
     return [*said, Request("GET", path, accept=TABLES), Request("GET", path), Request("DELETE", path)]
 

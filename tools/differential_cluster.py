@@ -1,4 +1,4 @@
-"""Conversations about what a cluster is run with: pod security, services that change, workloads, storage, flow control."""
+"""Conversations about what a cluster runs: pod security, services that change, workloads, quotas and limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _security(choice: random.Random, *, whole_pod: bool) -> dict[str, Any]:
     options: dict[str, tuple[Any, ...]] = {
         "runAsUser": (0, 1, 1000),
         "runAsNonRoot": (True, True, False),
-        "seLinuxOptions": ({"type": "container_t"}, {"type": "spc_t"}, {"user": "u"}, {"role": "r"}, {"level": "s0"}, {}),
+        "seLinuxOptions": ({"type": "container_t"}, {"type": "spc_t"}, {"user": "u"}, {"role": "r"}, {}),
         "seccompProfile": ({"type": "RuntimeDefault"}, {"type": "Unconfined"}, {"type": "Localhost",
                            "localhostProfile": "p"}),
         "windowsOptions": ({"hostProcess": True}, {"hostProcess": False}, {}),
@@ -33,7 +33,8 @@ def _security(choice: random.Random, *, whole_pod: bool) -> dict[str, Any]:
         options["privileged"] = (True, False)
         options["allowPrivilegeEscalation"] = (False, False, True)
         options["procMount"] = ("Default", "Unmasked")
-        options["capabilities"] = ({"drop": ["ALL"]}, {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, {"add": ["CHOWN"]},
+        options["capabilities"] = ({"drop": ["ALL"]}, {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+                                   {"add": ["CHOWN"]},
                                    {"add": ["SYS_ADMIN", "NET_RAW"]}, {"drop": ["all"]}, {})  # fmt: skip
     some = choice.sample(sorted(options), choice.randrange(len(options) // 2 + 1))
     made = {name: choice.choice(options[name]) for name in some}
@@ -82,7 +83,7 @@ def _judged_pod(choice: random.Random) -> dict[str, Any]:
 
 
 def security(choice: random.Random, names: Any) -> list[Request]:
-    """Namespaces with levels of pod security, pods and workloads that keep to them or do not, and levels that change."""
+    """Namespaces with levels of pod security that change, pods and workloads that keep to them or do not."""
 
     def labels() -> dict[str, str]:
         made = {}
@@ -125,9 +126,9 @@ def security(choice: random.Random, names: Any) -> list[Request]:
             said.append(Request("POST", f"/apis/batch/v1/namespaces/{namespace}/{path}",
                                 dump({"metadata": {"name": f"w{number}"}, "spec": of}), unordered=True))  # fmt: skip
         if choice.random() < 0.3:
-            patch = {"metadata": {"labels": labels()}}
+            relabelled = {"metadata": {"labels": labels()}}
             query = choice.choice(("", "?dryRun=All"))
-            said.append(Request("PATCH", where + query, dump(patch), MERGE, unordered=True))
+            said.append(Request("PATCH", where + query, dump(relabelled), MERGE, unordered=True))
     return [*said, *(Request("DELETE", f"{where}/pods/p{number}?gracePeriodSeconds=0") for number in range(5))]
 
 
@@ -327,21 +328,21 @@ def workloads(choice: random.Random, names: Any) -> list[Request]:
 
 def scarcity(choice: random.Random, names: Any) -> list[Request]:
     """Quotas and limit ranges together: what one fills in, the other counts."""
-    namespace, where, made = own_space(names.name)
+    _, where, made = own_space(names.name)
     amounts = {"cpu": ("100m", "1", "2"), "memory": ("64Mi", "1Gi"), "ephemeral-storage": ("1Gi",)}
 
     def some() -> dict[str, str]:
         kinds = choice.sample(sorted(amounts), choice.randrange(1, 3))
         return {each: choice.choice(amounts[each]) for each in kinds}
 
-    limit = {"type": choice.choice(("Container", "Container", "Pod"))}
+    limit: dict[str, Any] = {"type": choice.choice(("Container", "Container", "Pod"))}
     limit |= {part: some() for part in choice.sample(("default", "defaultRequest", "max", "min"), 2)}
     hard = {each: choice.choice(("1", "2", "500m", "1Gi")) for each in choice.sample(
-        ("requests.cpu", "limits.cpu", "requests.memory", "limits.memory", "pods", "count/pods", "cpu"), 2)}  # fmt: skip
+        ("requests.cpu", "limits.cpu", "requests.memory", "limits.memory", "pods", "cpu"), 2)}  # fmt: skip
     quota: dict[str, Any] = {"hard": hard}
     if choice.random() < 0.4:
         quota["scopes"] = [choice.choice(("BestEffort", "NotBestEffort", "Terminating", "NotTerminating"))]
-    known = {"hard": hard, "used": {each: "0" for each in hard}}
+    known = {"hard": hard, "used": dict.fromkeys(hard, "0")}
     said = [
         made,
         Request("POST", f"{where}/limitranges", dump({"metadata": {"name": "l"}, "spec": {"limits": [limit]}}),

@@ -1,4 +1,4 @@
-"""Conversations as controllers hold them: informers, leader election, finalizers, statuses, conflicts, owners, events."""
+"""Conversations as controllers hold them: informers, elections, finalizers, statuses, conflicts, owners, events."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def informers(choice: random.Random, names: Any) -> list[Request]:
     accept = choice.choice((JSON, JSON, _METADATA_LIST, _PROTOBUF if sample not in (_THING, _TYPED) else JSON))
     said = [Request("POST", where, dump(made(number))) for number in range(choice.randrange(4))]
     said.append(Request("GET", f"{where}?{own}&limit=500", keeps="l"))
-    for _ in range(choice.randrange(1, 4)):
-        said.append(Request("GET", f"{where}?{own}&{choice.choice(_LISTS)}", accept=accept))
+    queries = [choice.choice(_LISTS) for _ in range(choice.randrange(1, 4))]
+    said += (Request("GET", f"{where}?{own}&{query}", accept=accept) for query in queries)
     if choice.random() < 0.6:
         said.append(Request("GET", f"{where}?{own}&limit={choice.choice((1, 2))}", keeps="p"))
         said += [Request("GET", f"{where}?{own}&limit=1&continue=$(p.continue)", keeps="p") for _ in range(2)]
@@ -197,7 +197,7 @@ def informers(choice: random.Random, names: Any) -> list[Request]:
                         "PATCH", path, dump({"metadata": {"labels": {"own": choice.choice((names.name, "no"))}}}), MERGE
                     ),
                 )
-            )  # fmt: skip
+            )
         )
     if choice.random() < 0.5:
         said.append(Request("GET", f"{where}?{own}&continue=$(p.continue)&limit=5"))

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 Variables = Mapping[str, str]
 """Names, such as ``self.a``, and the types of their values: bool, int, double, string, list, map, any."""
 _PATTERNS = ("^a", "b$", "[a-c]+", "a|b", ".*", "^$", "\\\\d+", "(a)(b)?", "[[:alpha:]]", "a{2,3}", "(?i)A", "x*")
-_TEXTS = ("''", "'a'", "'ab'", "'b,c'", "'1'", "'é'", "'a b'", "'A'", "'1Gi'", "'10.0.0.1'", "'fd00::1'", "'1h'", "'x'",
-          "'https://h.example:80/p?q=1#f'", "'2020-01-01T00:00:00Z'", "'10.0.0.0/8'", "'1.2.3'", "'%d'", "'-1'")  # fmt: skip
+_TEXTS = ("''", "'a'", "'ab'", "'b,c'", "'1'", "'é'", "'a b'", "'A'", "'1Gi'", "'10.0.0.1'", "'fd00::1'", "'1h'",
+          "'x'", "'https://h.example:80/p?q=1#f'", "'2020-01-01T00:00:00Z'", "'10.0.0.0/8'", "'1.2.3'", "'%d'",
+          "'-1'")  # fmt: skip
 _INTEGERS = ("0", "1", "2", "-1", "7", "9223372036854775807", "-9223372036854775808", "100", "3u")
 _DOUBLES = ("0.0", "1.5", "-1.0", "1e10", "2.0", "0.1")
 
@@ -33,17 +34,19 @@ _BOOLS = (
     "{list}.transformList(i, v, i + {int}).size() > 0" , "{map}.transformMap(k, v, v + 1).size() == {int}",
     "cel.bind(v, {string}, v + v == {string})", "[{string}, {string}].join({string}) == {string}",
     "{list}.map(x, x.size()).sum() > {int}", "{string}.find('{pattern}') == {string}", "isQuantity({any})",
-    "string({int}) == {string}", "int({string}) == {int}", "double({string}) > {double}", "bytes({string}).size() > {int}",
+    "string({int}) == {string}", "int({string}) == {int}", "double({string}) > {double}",
+    "bytes({string}).size() > {int}",
 )  # fmt: skip
 _STRINGS = (
     "{string} + {string}", "{string}.lowerAscii()", "{string}.upperAscii()", "{string}.trim()",
     "{string}.replace({string}, {string})", "{string}.replace({string}, {string}, {int})", "{string}.substring({int})",
     "{string}.substring({int}, {int})", "{string}.charAt({int})", "string({int})", "string({double})", "string({bool})",
     "{list}.join({string})", "{list}.join()", "{list}[{int}]", "({bool} ? {string} : {string})",
-    "'%s-%d'.format([{string}, {int}])", "'%.2f %e'.format([{double}, {double}])", "'%x %X %o %b'.format([{int}, {int}, "
-    "{int}, {int}])", "'%s'.format([{list}])", "'%s'.format([{map}])", "{string}.reverse()", "{string}.find('{pattern}')",
-    "{string}.split({string})[0]", "optional.of({string}).orValue({string})", "url({string}).getScheme()",
-    "string(ip({string}))", "string(quantity({string}))", "string(duration({string}))", "string(timestamp({string}))",
+    "'%s-%d'.format([{string}, {int}])", "'%.2f %e'.format([{double}, {double}])", "'%x %X'.format([{int}, {int}])",
+    "'%o %b'.format([{int}, {int}])", "'%s'.format([{list}])", "'%s'.format([{map}])", "{string}.reverse()",
+    "{string}.find('{pattern}')", "{string}.split({string})[0]", "optional.of({string}).orValue({string})",
+    "url({string}).getScheme()", "string(ip({string}))", "string(quantity({string}))",
+    "string(duration({string}))", "string(timestamp({string}))",
     "string(bytes({string}))", "ip({string}).family() == 4 ? {string} : {string}", "'%s'.format([{any}])",
     "strings.quote({string})",
 )  # fmt: skip
@@ -60,7 +63,8 @@ _DOUBLE = ("{double} + {double}", "{double} * {double}", "{double} / {double}", 
            "quantity({string}).asApproximateFloat()", "-({double})")  # fmt: skip
 _LISTS = ("[{string}, {string}]", "[]", "{list} + {list}", "{list}.filter(x, {bool})", "{list}.map(x, x + {string})",
           "{string}.split({string})", "{string}.split({string}, {int})", "{string}.findAll('{pattern}')",
-          "{map}.map(k, k)", "{list}.sort()", "{list}.slice({int}, {int})", "{list}.distinct()", "[[{string}]].flatten()",
+          "{map}.map(k, k)", "{list}.sort()", "{list}.slice({int}, {int})", "{list}.distinct()",
+          "[[{string}]].flatten()",
           "{list}.map(x, {bool}, x)")  # fmt: skip
 _MAPS = ("{{'a': {int}}}", "{{}}", "{{{string}: {int}, 'b': {int}}}", "({bool} ? {map} : {map})")
 _SHAPES: dict[str, Sequence[str]] = {

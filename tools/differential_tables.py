@@ -96,3 +96,42 @@ def selections(choice: random.Random, names: Any) -> list[Request]:
         if any(each.startswith("limit") for each in query):
             said.append(Request("GET", f"{where}?{'&'.join(query)}&continue=$(p.continue)", accept=accept))
     return [*said, Request("DELETE", f"{where}?labelSelector=own%3D{names.name}&gracePeriodSeconds=0")]
+
+
+_QUOTED = ("a<b", "a>b", "a&b", "é", "A<", "\u2028", '"', "a\tb", "\x7f")
+
+
+def _quoting(choice: random.Random, value: Any) -> Any:
+    """A value with odd characters in its texts: those of named types are quoted otherwise than plain ones."""
+    if isinstance(value, dict):
+        return {key: _quoting(choice, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_quoting(choice, item) for item in value]
+    return choice.choice(_QUOTED) if isinstance(value, str) and choice.random() < 0.6 else value
+
+
+def quotes(choice: random.Random, names: Any) -> list[Request]:
+    """Objects of each kind with texts in them that are quoted in several ways."""
+    sample = choice.choice(_SETTLED)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
+    path = f"{where}/{names.name}"
+    said = [Request("POST", where, dump(good))]
+    for _ in range(4):
+        odd: dict[str, Any] = json.loads(json.dumps(good))
+        target, of = choice.choice(structs_in(odd))
+        before = dict(target)
+        set_some_field(choice, target, of)
+        changed = [key for key in target if target[key] != before.get(key)] or sorted(target)
+        for key in changed[:1]:
+            if key not in ("kind", "apiVersion", "metadata"):
+                target[key] = _quoting(choice, target[key])
+        said += [
+            Request("PUT", path, dump(odd), unordered=True),
+            Request("PATCH", path, dump({**odd, "metadata": {}}), choice.choice((MERGE, STRATEGIC)), unordered=True),
+            Request("POST", f"{where}?dryRun=All", dump({**odd, "metadata": {"generateName": f"{names.name}-"}}),
+                    unordered=True),
+        ]  # fmt: skip
+        if choice.random() < 0.5:
+            status = _quoting(choice, status_of(choice, good))
+            said.append(Request("PATCH", f"{path}/status", dump({"status": status}), MERGE, unordered=True))
+    return [*said, Request("DELETE", f"{path}?gracePeriodSeconds=0")]

@@ -208,6 +208,8 @@ def _multiple_error(value: Any, factor: Any, path: str, *, whole: bool) -> Schem
     whole = whole and value.__class__ is int
     if whole:
         factor = int(factor)
+    else:
+        value = float(value)
     if factor <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {show(factor)}"
         return SchemaError(OTHER, path, factor, text)
@@ -219,10 +221,10 @@ def _multiple_error(value: Any, factor: Any, path: str, *, whole: bool) -> Schem
     return None if fits else SchemaError(OTHER, path, value, f"{path} in body should be a multiple of {shown}")
 
 
-def _limit_error(
-    value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool, whole: bool
-) -> SchemaError | None:
-    if whole and value.__class__ is int:
+def _limit_error(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool, whole: bool) -> SchemaError | None:
+    if not whole:
+        value = float(value)
+    elif value.__class__ is int:
         limit = int(limit)
     beyond = value > limit if upper else value < limit
     if not beyond and not (exclusive and value == limit):

@@ -51,6 +51,15 @@ def errors_of(crd):
     return [str(error) for error in DefinitionStrategy().validate(CTX, created(crd))]
 
 
+def test_defaults_of_embedded_objects_lose_metadata_that_is_none():
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    default = {"apiVersion": "v1", "kind": "X", "metadata": {"odd": 1, "name": "a"}}
+    crd = definition(version(schema={"type": "object", "properties": {"a": {**embedded, "default": default}}}))
+    assert errors_of(crd) == []
+    stored = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]["default"]
+    assert stored == {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
+
+
 def test_defaults():
     crd = created(
         definition(conversion={"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"name": "a"}}}})

@@ -430,11 +430,12 @@ POD_WIDE: list[tuple[Struct, list[str]]] = [
         ["spec.HostPID: Forbidden: when `hostUsers` is false"],
     ),
     (
-        {"tolerations": [{"operator": "Equal"}, {"key": "a", "operator": "Lt", "value": "1"}]},
+        {"tolerations": [{"operator": "<"}, {"key": "a", "operator": "Lt", "value": "1"}]},
         [
-            'spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists when `key` is empty,'
+            'spec.tolerations[0].operator: Invalid value: "\\u003c": operator must be Exists when `key` is empty,'
             " which means"
             ' "match all values and all keys"',
+            'spec.tolerations[0].operator: Unsupported value: "\\u003c": supported values: "Equal", "Exists"',
             'spec.tolerations[1].operator: Unsupported value: "Lt": supported values: "Equal", "Exists", "Lt", "Gt"',
         ],
     ),
