@@ -6,7 +6,7 @@ Both start empty, with one token and all rights, and keep their data in memory w
 handful of requests on objects of its own names; answers are compared without what must differ (versions, times, uids).
 Many are held at once, of the area that is furthest behind; both servers work on a request at the same time. A
 difference is made smaller by leaving requests out as long as it stays, and is printed once for each kind: the request's
-shape and the two statuses and messages. One that does not come again is a matter of time or chance: a line, no more.
+shape and the two statuses and messages. One that does not come again is a matter of time or chance, and stays as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import random
 import re
+import signal
 import sys
 import tempfile
 import threading
@@ -70,6 +71,10 @@ class Turns:
     def __init__(self, areas: Sequence[Area], exchanges: int, until: float) -> None:
         self._areas, self._exchanges, self._until = areas, exchanges, until
         self._lock = threading.Condition()
+
+    def end(self) -> None:
+        """Nothing new is begun."""
+        self._until = 0.0
 
     @contextmanager
     def next(self) -> Iterator[tuple[Area, int] | None]:
@@ -137,7 +142,8 @@ class Comparison:
         else:
             area.known.discard(kind)
             area.once.add(kind)
-            print(f"once, {area.name}: {kind}\n", flush=True)
+            ours, theirs = found.ours.show(found.theirs), found.theirs.show(found.ours)
+            print(f"once, {area.name}: {found.request}\n  ours:   {ours}\n  theirs: {theirs}\n", flush=True)
 
     def _again(self, area: Area, requests: list[Request], kind: str) -> bool:
         found = self._differing(area, requests)
@@ -208,6 +214,8 @@ def main() -> int:
             _prepare(Peer(each))
             _make_namespaces(Peer(each), areas)
         turns = Turns(areas, flags.exchanges, time.monotonic() + flags.seconds)
+        for end in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(end, lambda *_: turns.end())
         _compare(areas, (port, theirs), turns, flags.at_once)
         return 1 if any(area.known for area in areas) else 0
 

@@ -9,7 +9,16 @@ from pilothouse.apis.core.pod_spec.paths import validate_descending_path
 from pilothouse.apis.core.pod_spec.sysctls import validate_sysctls
 from pilothouse.apis.core.pod_spec.windows import validate_windows_options
 from pilothouse.apis.validation import in_range, one_of
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from pilothouse.machinery.field_errors import (
+    FieldError,
+    Named,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
@@ -122,7 +131,7 @@ def validate_app_armor(profile: Object, path: Path, errs: list[FieldError]) -> N
     elif kind != "Localhost":
         if local is not None:
             why = "can only be set when AppArmor type is Localhost"
-            errs.append(invalid(path.child("localhostProfile"), local, why))
+            errs.append(invalid(path.child("localhostProfile"), Named(local), why))
     elif local is None:
         errs.append(required(path.child("localhostProfile"), "must be set when AppArmor type is Localhost"))
     else:
