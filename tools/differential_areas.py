@@ -22,6 +22,7 @@ from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
 from differential_samples import SAMPLES, place, sound
 from differential_schemas import expressions, judgements, rewritings, schemas
+from differential_storage import flows, storage
 from differential_tables import columns, quotes, selections
 from differential_texts import json_texts, yaml_texts
 from differential_versions import versions
@@ -1166,4 +1167,6 @@ AREAS: dict[str, Maker] = {
     "expressions": expressions,
     "judgements": judgements,
     "rewritings": rewritings,
+    "storage": storage,
+    "flows": flows,
 }
