@@ -85,6 +85,15 @@ def mend(data: bytes) -> bytes:
     )
 
 
+def sound(data: bytes) -> bytes:
+    """A text that was read already, mended where it had to be."""
+    try:
+        large_json.loads(data)
+    except orjson.JSONDecodeError:
+        return mend(data)
+    return data
+
+
 def _decode(data: bytes) -> str:
     """The text, with surrogates for bytes that are none; in pieces, because each such byte is slow."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
@@ -491,7 +500,7 @@ def duplicate_fields(data: bytes) -> list[str]:
                 yield from walk(item, f"{path}[{position}]")
 
     try:
-        parsed = large_json.loads_with(data, Pairs)
+        parsed = large_json.loads_with(sound(data), Pairs)
         return list(dict.fromkeys(walk(parsed, "")))
     except RecursionError:
         return []
