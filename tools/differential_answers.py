@@ -185,8 +185,8 @@ _QUOTED_MANAGERS = re.compile(
 _AGES = re.compile(r'"(?:\d+[dhms])+"|(?<=\n  - )\d+s(?=\n)|(?<="serverAddress":)"[^"]*"')
 _BUILD = re.compile(r"(?:k8s/|k8s\.io/kubernetes/)?(?=pkg/api/legacyscheme)")
 """Where kube-apiserver was built."""
-_ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
-"""Of services."""
+_ADDRESS = re.compile(r"\b(?:10\.0\.0|192\.168\.7)\.\d+")
+"""Of services, from the first range and one that conversations make."""
 _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _SELF_TYPE = re.compile(r"\bselfType\d+")
 _RECORD = re.compile(

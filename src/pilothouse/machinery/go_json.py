@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from io import BytesIO
 from typing import Any, Final
@@ -86,11 +87,12 @@ def mend(data: bytes) -> bytes:
 
 
 def sound(data: bytes) -> bytes:
-    """A text that was read already, mended where it had to be."""
+    """A text that was read already, mended where it had to be; one that is too deep for that as it is."""
     try:
         large_json.loads(data)
     except orjson.JSONDecodeError:
-        return mend(data)
+        with suppress(JSONSyntaxError):
+            return mend(data)
     return data
 
 

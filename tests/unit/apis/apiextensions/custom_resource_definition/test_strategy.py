@@ -54,10 +54,12 @@ def errors_of(crd):
 def test_defaults_of_embedded_objects_lose_metadata_that_is_none():
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     default = {"apiVersion": "v1", "kind": "X", "metadata": {"odd": 1, "name": "a"}}
-    crd = definition(version(schema={"type": "object", "properties": {"a": {**embedded, "default": default}}}))
+    schema = {"type": "object", "properties": {"a": {**embedded, "default": default}}}
+    crd = definition(version(schema=schema), version("v2", schema=copy.deepcopy(schema), storage=False))
     assert errors_of(crd) == []
-    stored = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]["default"]
-    assert stored == {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
+    for each in crd["spec"]["versions"]:
+        stored = each["schema"]["openAPIV3Schema"]["properties"]["a"]["default"]
+        assert stored == {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
 
 
 def test_defaults():
