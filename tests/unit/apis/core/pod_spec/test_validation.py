@@ -668,3 +668,11 @@ def test_parts_of_a_security_context_that_are_there_are_shown_whole() -> None:
     (told,) = errors_of(container(securityContext={**context, "capabilities": {}, "seLinuxOptions": {}}))
     assert '"Capabilities":{"Add":null,"Drop":null}' in told
     assert '"SELinuxOptions":{"User":"","Role":"","Type":"","Level":""},"WindowsOptions":null' in told
+
+
+def test_what_is_a_pointer_is_quoted_as_json() -> None:
+    windows = {"runAsUserName": "a<b", "gmsaCredentialSpecName": ">"}
+    told = errors_of(container(securityContext={"windowsOptions": windows, "appArmorProfile": {
+        "type": "Unconfined", "localhostProfile": "&"}}))  # fmt: skip
+    shown = sorted(error.split(": ")[2] for error in told if ".windowsOptions" in error or "localhostProfile" in error)
+    assert shown == ['"\\u0026"', '"\\u003e"', '"a\\u003cb"']
