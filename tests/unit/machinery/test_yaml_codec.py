@@ -91,6 +91,27 @@ def test_invalid_utf8() -> None:
         load(b"a: \xff")
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: .nan\na: 1", {"a": 1}),
+        ("a: {~: 1}\na: b", {"a": "b"}),
+        ("a: [.inf]\na: []\n", {"a": []}),
+        ("x: {a: {b: -.inf}, a: 1}", {"x": {"a": 1}}),
+    ],
+)
+def test_what_is_overwritten_may_be_wrong(text: str, value: Any) -> None:
+    assert load(text.encode()) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["a: .nan\nb: 1\nb: 2", "a: 1\na: .nan", "a: " + "[.nan," * 200 + "]" * 200 + "\na: 1"]
+)
+def test_what_is_not_overwritten_is_told(text: str) -> None:
+    with pytest.raises(YamlError, match="unsupported value: NaN"):
+        load(text.encode())
+
+
 def test_repeated_keys() -> None:
     text = b"data:\n  k: 1\n  k: 2\nx: {1: a,\n 1: b, '1': c}\n"
     message = 'yaml: unmarshal errors:\n  line 3: key "k" already set in map\n  line 5: key 1 already set in map'
