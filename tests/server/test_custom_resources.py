@@ -65,6 +65,11 @@ def test_a_group_and_a_slash_are_no_version(server):
     )
     assert strict[0] == 400
     assert strict[2]["message"] == "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+    nothing = server.call("POST", path, {**widget(group, "a"), "apiVersion": None})
+    assert nothing[2]["message"] == (
+        'Widget in version "" cannot be handled as a Widget: .apiVersion accessor error: <nil> is of the type <nil>, '
+        "expected string"
+    )
     alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
     assert alone[2]["message"].startswith("the API version in the data () does not match")
     odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))

@@ -48,7 +48,7 @@ class CustomBody(Expected):
         shown = data if data[:1] == b"{" else orjson.dumps(value)
         return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
 
-    def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+    def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         if not gvk.version:
             return errors.bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         return cannot_handle(gvk, self, why)
