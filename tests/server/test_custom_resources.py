@@ -70,6 +70,8 @@ def test_a_group_and_a_slash_are_no_version(server):
         'Widget in version "" cannot be handled as a Widget: .apiVersion accessor error: <nil> is of the type <nil>, '
         "expected string"
     )
+    kindless = server.call("POST", f"{path}?fieldValidation=Ignore", {**widget(group, "a", at="v9"), "kind": ""})
+    assert kindless[2]["message"].startswith('Widget in version "v9" cannot be handled as a Widget: Object \'Kind\'')
     alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
     assert alone[2]["message"].startswith("the API version in the data () does not match")
     odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))

@@ -46,7 +46,9 @@ class CustomBody(Expected):
         if not lenient:
             return self.unrecognized(f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'", data)
         shown = data if data[:1] == b"{" else orjson.dumps(value)
-        return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
+        given = value.get("apiVersion") if isinstance(value, dict) else ""
+        version = given.rpartition("/")[2] if given and given != "/" else self.gvk.version
+        return cannot_handle(self.gvk._replace(version=version), self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
 
     def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         if not gvk.version:
