@@ -71,7 +71,7 @@ def test_a_group_and_a_slash_are_no_version(server):
         "expected string"
     )
     kindless = server.call("POST", f"{path}?fieldValidation=Ignore", {**widget(group, "a", at="v9"), "kind": ""})
-    assert kindless[2]["message"].startswith('Widget in version "v9" cannot be handled as a Widget: Object \'Kind\'')
+    assert kindless[2]["message"].startswith("Widget in version \"v9\" cannot be handled as a Widget: Object 'Kind'")
     alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
     assert alone[2]["message"].startswith("the API version in the data () does not match")
     odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))

@@ -48,7 +48,8 @@ class CustomBody(Expected):
         shown = data if data[:1] == b"{" else orjson.dumps(value)
         given = value.get("apiVersion") if isinstance(value, dict) else ""
         version = given.rpartition("/")[2] if given and given != "/" else self.gvk.version
-        return cannot_handle(self.gvk._replace(version=version), self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
+        why = f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'"
+        return cannot_handle(self.gvk._replace(version=version), self, why)
 
     def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         if not gvk.version:
