@@ -241,7 +241,8 @@ def quotas(choice: random.Random, names: Any) -> list[Request]:
     ]
     for number in range(4):
         said += _spend(choice, namespace, f"o{number}")
-    return [*said, Request("GET", f"{where}/resourcequotas/q")]
+    gone = [Request("DELETE", f"{where}/services/o{number}") for number in range(4)]  # for others need addresses, too
+    return [*said, Request("GET", f"{where}/resourcequotas/q"), *gone]
 
 
 def _spend(choice: random.Random, namespace: str, name: str) -> list[Request]:

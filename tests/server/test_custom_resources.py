@@ -162,6 +162,16 @@ def test_server_side_apply_merges_by_the_schema(server):
     assert (code, ".spec.odd: field not declared in schema" in answer["message"]) == (500, True)
 
 
+def test_an_applied_null_that_is_valid_is_not_kept(server):
+    group = "nulls.example.com"
+    free = {"type": "object", "properties": {"a": {"x-kubernetes-preserve-unknown-fields": True}}}
+    server.establish(definition(group, version(schema={"type": "object", "properties": {"spec": free}})))
+    path = f"/apis/{group}/v1/namespaces/default/widgets/one"
+    as_yaml = {"Content-Type": "application/apply-patch+yaml"}
+    code, _, answer = server.call("PATCH", f"{path}?fieldManager=m", widget(group, "one", a=None), as_yaml)
+    assert (code, answer["spec"], server.call("GET", path)[2]["spec"]) == (201, {}, {})
+
+
 def test_several_who_apply_what_nobody_has_created_yet(server):
     """All but one find that it exists after all, and apply what they sent: nothing that a first attempt added to it."""
     group = "race.example.com"
