@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 from differential_answers import Request
@@ -54,15 +55,22 @@ _WORDS = (
 
 def policies(choice: random.Random, names: Any) -> list[Request]:
     """Validating policies with bindings, parameters, variables, messages and notes for the audit log."""
+    return validating(choice, names, lambda: choice.choice(_CONDITIONS), lambda: choice.choice(_WORDS))
+
+
+def validating(
+    choice: random.Random, names: Any, condition: Callable[[], str], word: Callable[[], str]
+) -> list[Request]:
+    """The same with expressions of some kind."""
     name = names.name
     namespace, where, made = own_space(name)
 
     def validation() -> dict[str, Any]:
-        found = {"expression": choice.choice(_CONDITIONS)}
+        found = {"expression": condition()}
         if choice.random() < 0.4:
             found["message"] = choice.choice(("not so", "a: b", "x" * 300))
         if choice.random() < 0.5:
-            found["messageExpression"] = choice.choice(_WORDS)
+            found["messageExpression"] = word()
         if choice.random() < 0.3:
             found["reason"] = choice.choice(("Forbidden", "Invalid", "Unauthorized", "RequestEntityTooLarge"))
         return found
@@ -112,14 +120,21 @@ _PATCHES = (
 
 def mutations(choice: random.Random, names: Any) -> list[Request]:
     """Mutating policies, by apply configurations and JSON patches, one after the other."""
+    return mutating(choice, names, lambda: choice.choice(_MUTATIONS), lambda: choice.choice(_PATCHES))
+
+
+def mutating(
+    choice: random.Random, names: Any, configuration: Callable[[], str], patch: Callable[[], str]
+) -> list[Request]:
+    """The same with expressions of some kind."""
     name = names.name
     namespace, where, made = own_space(name)
 
     def mutation() -> dict[str, Any]:
         if choice.random() < 0.5:
-            kind, key, expression = "ApplyConfiguration", "applyConfiguration", choice.choice(_MUTATIONS)
+            kind, key, expression = "ApplyConfiguration", "applyConfiguration", configuration()
         else:
-            kind, key, expression = "JSONPatch", "jsonPatch", choice.choice(_PATCHES)
+            kind, key, expression = "JSONPatch", "jsonPatch", patch()
         return {"patchType": kind, key: {"expression": expression}}
 
     marked = f"object.metadata.name == 'probe-{name}' ? Object{{data: {{'probe': 'in force'}}}} : Object{{}}"
@@ -226,7 +241,8 @@ def quotas(choice: random.Random, names: Any) -> list[Request]:
     ]
     for number in range(4):
         said += _spend(choice, namespace, f"o{number}")
-    return [*said, Request("GET", f"{where}/resourcequotas/q")]
+    gone = [Request("DELETE", f"{where}/services/o{number}") for number in range(4)]  # for others need addresses, too
+    return [*said, Request("GET", f"{where}/resourcequotas/q"), *gone]
 
 
 def _spend(choice: random.Random, namespace: str, name: str) -> list[Request]:

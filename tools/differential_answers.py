@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from http.client import HTTPException, HTTPSConnection
+from dataclasses import dataclass, replace
 from typing import Any
+
+from differential_connection import Connection, HungUp, Reply
 
 TOKEN = "differential"
 JSON = "application/json"
 _MOST_ASKED = 100
+_SHOWN = 3000
+"""How much of a body is printed."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,12 @@ class Request:
     """Who says it, a user without rights of its own; the administrator where nobody is named."""
     unordered: bool = False
     """Whether errors come in the order of a Go map, which is another one each time."""
+    keeps: str = ""
+    """A name for the answer: later requests say ``$(name.rv)``, ``$(name.uid)`` and ``$(name.continue)``."""
 
     def __str__(self) -> str:
         user = f" as {self.user}" if self.user else ""
-        body = "" if self.body is None else f" {self.kind} {self.body[:600].decode(errors='backslashreplace')}"
+        body = "" if self.body is None else f" {self.kind} {self.body[:_SHOWN].decode(errors='backslashreplace')}"
         return f"{self.method} {self.path} [{self.accept}]{user}{body}"
 
 
@@ -62,39 +66,112 @@ class Peer:
     def __init__(self, port: int, token: str = TOKEN) -> None:
         self._port = port
         self._token = token
-        self._connection: HTTPSConnection | None = None
+        self._connection: Connection | None = None
+        self._kept: dict[str, str] = {}
 
     def say(self, request: Request) -> Answer:
         """Its answer; status 0 when it hung up."""
-        for _ in range(_MOST_ASKED if request.awaits else 1):
-            answer = self._say(request)
+        self._begin(request)
+        return self._answer(request, self._end(request))
+
+    def forget(self) -> None:
+        """Another conversation begins."""
+        self._kept.clear()
+
+    def _begin(self, request: Request) -> None:
+        """Send a request; what goes wrong shows when its answer is read."""
+        request = self._filled(request)
+        headers = f"Authorization: Bearer {self._token}\r\nAccept: {request.accept}\r\n"
+        if request.body is not None:
+            headers += f"Content-Type: {request.kind}\r\n"
+        if request.user:
+            headers += f"Impersonate-User: {request.user}\r\n"
+        try:
+            if self._connection is None:
+                self._connection = Connection(self._port)
+            self._connection.send(request.method, request.path, headers, request.body)
+        except OSError:
+            self._forget_connection()
+
+    def _end(self, request: Request) -> Reply:
+        """The answer to what was begun; once more on a new connection where the old one was closed."""
+        for last in (False, True):
+            try:
+                if self._connection is not None:
+                    reply = self._connection.receive()
+                    if request.keeps:
+                        self._keep(request.keeps, reply.body)
+                    return reply
+            except (OSError, HungUp, ValueError):
+                self._forget_connection()
+            if not last:
+                self._begin(request)
+        return Reply(0, "", b"")
+
+    def _forget_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _answer(self, request: Request, reply: Reply) -> Answer:
+        """The answer without what must differ, after as many more requests as it takes to hear what is awaited."""
+        answer = self._normal(request, reply)
+        for _ in range(_MOST_ASKED if request.awaits else 0):
             if request.awaits in answer.body or answer.status == 404:
                 break
             time.sleep(0.02)
+            self._begin(request)
+            answer = self._normal(request, self._end(request))
         return answer
 
-    def _say(self, request: Request) -> Answer:
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": request.accept}
-        if request.body is not None:
-            headers["Content-Type"] = request.kind
-        if request.user:
-            headers["Impersonate-User"] = request.user
-        for _ in range(2):
-            if self._connection is None:
-                context = ssl._create_unverified_context()
-                self._connection = HTTPSConnection("127.0.0.1", self._port, timeout=30, context=context)
-            try:
-                self._connection.request(request.method, request.path, request.body, headers)
-                answer = self._connection.getresponse()
-                warnings = [normal(text.encode("latin-1")) for text in answer.headers.get_all("Warning", ())]
-                body = normal(answer.read(), unordered=request.unordered)
-                return Answer(answer.status, answer.getheader("Content-Type", ""), body, tuple(sorted(warnings)))
-            except (OSError, HTTPException):
-                self._connection.close()
-                self._connection = None
-        return Answer(0, "", "")
+    def _normal(self, request: Request, reply: Reply) -> Answer:
+        told = tuple(sorted(self._without_versions(normal(text)) for text in reply.warnings))
+        body = self._without_versions(normal(reply.body, unordered=request.unordered))
+        return Answer(reply.status, reply.kind, body, told)
+
+    def _without_versions(self, text: str) -> str:
+        """A text without the versions that were remembered, which messages tell; short numbers mean something else."""
+        for name, value in self._kept.items():
+            if name.endswith(".rv)") and len(value) > 3 and value in text:
+                text = re.sub(rf"\b{value}\b", "rv", text)
+        return text
+
+    def _keep(self, name: str, body: bytes) -> None:
+        """Remember of an object or a list what later requests refer to."""
+        with suppress(ValueError, AttributeError):
+            metadata = json.loads(body).get("metadata") or {}
+            for field, key in (("rv", "resourceVersion"), ("uid", "uid"), ("continue", "continue")):
+                if metadata.get(key):
+                    self._kept[f"$({name}.{field})"] = metadata[key]
+
+    def _filled(self, request: Request) -> Request:
+        """The request with what was remembered in the place of its names."""
+        if "$(" not in request.path and b"$(" not in (request.body or b""):
+            return request
+        path, body = request.path, request.body
+        for name, value in self._kept.items():
+            path = path.replace(name, value)
+            body = None if body is None else body.replace(name.encode(), value.encode())
+        return replace(request, path=path, body=body)
 
 
+def ask_both(ours: Peer, theirs: Peer, request: Request) -> tuple[Answer, Answer]:
+    """The answers of two servers that work on the same request at the same time; equal ones are not looked at long."""
+    ours._begin(request)
+    theirs._begin(request)
+    mine, yours = ours._end(request), theirs._end(request)
+    alike = mine[:2] == yours[:2] and mine.warnings == yours.warnings and not request.awaits
+    if alike and _QUICK.sub(b"", mine.body) == _QUICK.sub(b"", yours.body):
+        same = Answer(mine.status, mine.kind, "")
+        return same, same
+    return ours._answer(request, mine), theirs._answer(request, yours)
+
+
+_QUICK = re.compile(
+    rb'"(?:uid|resourceVersion|continue)":"[^"\\]*"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ'
+    rb"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+)
+"""Most of what differs: where no more does, two answers are the same."""
 _MOVING = re.compile(
     r'(\\*"|\b)(uid|resourceVersion|creationTimestamp|time|deletionTimestamp|continue)(\\*"|):( ?)\\*"[^"\\]*\\*"'
 )
@@ -108,11 +185,13 @@ _QUOTED_MANAGERS = re.compile(
 _AGES = re.compile(r'"(?:\d+[dhms])+"|(?<=\n  - )\d+s(?=\n)|(?<="serverAddress":)"[^"]*"')
 _BUILD = re.compile(r"(?:k8s/|k8s\.io/kubernetes/)?(?=pkg/api/legacyscheme)")
 """Where kube-apiserver was built."""
-_ADDRESS = re.compile(r"\b10\.0\.0\.\d+")
-"""Of services."""
+_ADDRESS = re.compile(r"\b(?:10\.0\.0|192\.168\.7)\.\d+")
+"""Of services, from the first range and one that conversations make."""
 _NODE_PORT = re.compile(r"\b3[0-2]\d{3}\b")
 _SELF_TYPE = re.compile(r"\bselfType\d+")
-_RECORD = re.compile(r"(?<=in record \()\d+(?=\))")
+_RECORD = re.compile(
+    r"(?<=in record \()\d+(?=\))|(?<=in the precondition \()\d+(?=\))|(?<=ResourceVersion in object meta: )\d+"
+)
 _PROTOBUF = b"k8s\0"
 _NUMBERS_ALONE = re.compile(rb"[0-9]+")
 _CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+|eyJhbGci[A-Za-z0-9_.-]+")
@@ -138,7 +217,10 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
 
 
 def _sort_errors(status: dict[str, Any]) -> None:
-    """Put the causes of a Status in order, and the words of its message, which lists them."""
+    """Put the causes of a Status in order, and the words of its message, which lists them; rules of a review too."""
+    if isinstance(said := status.get("status"), dict):
+        for rules in ("resourceRules", "nonResourceRules"):
+            said[rules] = sorted(said.get(rules) or (), key=lambda rule: json.dumps(rule, sort_keys=True))
     causes = (status.get("details") or {}).get("causes")
     message = status.get("message")
     if isinstance(message, str) and (causes or "\n" in message or "[" in message):

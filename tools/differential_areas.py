@@ -14,10 +14,16 @@ from urllib.parse import quote
 
 from differential_admission import ADMISSION_AREAS
 from differential_answers import JSON, Request
+from differential_clients import certificates, helm, kubectl
+from differential_cluster import reshaping, scarcity, security, workloads
+from differential_controllers import elections, informers, reconciles
 from differential_devices import devices
 from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
-from differential_samples import SAMPLES, Sample
+from differential_samples import SAMPLES, place, sound
+from differential_schemas import expressions, judgements, rewritings, schemas
+from differential_storage import flows, storage
+from differential_tables import columns, quotes, selections
 from differential_texts import json_texts, yaml_texts
 from differential_versions import versions
 
@@ -370,7 +376,7 @@ def custom(choice: random.Random, names: Names) -> list[Request]:
 def kinds(choice: random.Random, names: Names) -> list[Request]:
     """Objects of many built-in kinds with one thing changed."""
     sample = choice.choice(SAMPLES)
-    where, body = _place(sample, names), json.loads(json.dumps(sample.body))
+    where, body = place(sample, names.namespace), json.loads(json.dumps(sample.body))
     good = json.loads(json.dumps(body))
     body["metadata"] = good["metadata"] = {**body.get("metadata", {}), "name": names.name}
     target, key = choice.choice(_places(body))
@@ -406,7 +412,7 @@ _SETTLED = tuple(sample for sample in SAMPLES if not sample.body["apiVersion"].s
 def fields(choice: random.Random, names: Names) -> list[Request]:
     """Objects of many built-in kinds with fields that samples leave out, made, and come to by an update."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     odd = json.loads(json.dumps(good))
     for _ in range(choice.choice((1, 1, 1, 2, 3))):
         set_some_field(choice, *choice.choice(structs_in(odd)))
@@ -427,7 +433,7 @@ def fields(choice: random.Random, names: Names) -> list[Request]:
 def statuses(choice: random.Random, names: Names) -> list[Request]:
     """Statuses of many built-in kinds, written one after the other."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     path = f"{where}/{names.name}"
     written = [{**good, "status": status_of(choice, good)} for _ in range(3)]
     return [
@@ -449,7 +455,7 @@ def statuses(choice: random.Random, names: Names) -> list[Request]:
 def applies(choice: random.Random, names: Names) -> list[Request]:
     """Several managers of one object, who own fields of it together, take them from each other and give them up."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     path = f"{where}/{names.name}"
     requests = [Request("PATCH", f"{path}?fieldManager=m0", _dump(good), APPLY, unordered=True)]
     for _ in range(choice.randrange(2, 6)):
@@ -513,7 +519,7 @@ def subresources(choice: random.Random, names: Names) -> list[Request]:
     """What is below an object: scale, bindings, evictions, tokens, approvals, finalizers, resources of a pod."""
     name, (resource, below, type_name) = names.name, choice.choice(_BELOW)
     sample = next(each for each in SAMPLES if each.resource == resource)
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     path = f"{where}/{name}"
     package, version, kind = type_name.split(".")
     said = []
@@ -559,7 +565,7 @@ _BELOW = (
 def patches(choice: random.Random, names: Names) -> list[Request]:
     """JSON patches, and strategic merge patches with directives."""
     sample = choice.choice([each for each in _SETTLED if each.resource in _PATCHED])
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     good["metadata"]["labels"] = {"a": "b", "c/d": "e"}
     path = f"{where}/{names.name}"
     said = []
@@ -828,7 +834,7 @@ _AMOUNTS = {
 def watches(choice: random.Random, names: Names) -> list[Request]:
     """Watches from some version on, in all forms, with odd parameters; each takes its second."""
     sample = choice.choice(_SETTLED)
-    where, good = _place(sample, names), _sound(sample, names)
+    where, good = place(sample, names.namespace), sound(sample, names.name)
     good["metadata"]["labels"] = {"conversation": names.name}
     selector = choice.choice((f"fieldSelector=metadata.name={names.name}", f"labelSelector=conversation={names.name}"))
     query = [selector, "watch=1", "timeoutSeconds=1"]
@@ -852,21 +858,6 @@ def watches(choice: random.Random, names: Names) -> list[Request]:
         Request("GET", f"{path}?{'&'.join(query)}", accept=accept),
         Request("DELETE", f"{where}/{names.name}?gracePeriodSeconds=0"),
     ]
-
-
-def _place(sample: Sample, names: Names) -> str:
-    group, slash, version = sample.body["apiVersion"].rpartition("/")
-    root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
-    return (
-        f"{root}/namespaces/{names.namespace}/{sample.resource}" if sample.namespaced else f"{root}/{sample.resource}"
-    )
-
-
-def _sound(sample: Sample, names: Names) -> dict[str, Any]:
-    """A copy of a sample under the conversation's name."""
-    body: dict[str, Any] = json.loads(json.dumps(sample.body))
-    body["metadata"] = {**body.get("metadata", {}), "name": names.name}
-    return body
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -955,7 +946,7 @@ def schedules(choice: random.Random, names: Names) -> list[Request]:
 def tables(choice: random.Random, names: Names) -> list[Request]:
     """Lists of every kind in every form, empty ones mostly."""
     sample = choice.choice([each for each in SAMPLES if each.resource != "flowschemas"])  # a controller writes to these
-    where = _place(sample, names)
+    where = place(sample, names.namespace)
     body = {**sample.body, "metadata": {**sample.body.get("metadata", {}), "name": names.name}}
     forms = (
         TABLE,
@@ -1159,4 +1150,23 @@ AREAS: dict[str, Maker] = {
     "pods": pods,
     "versions": versions,
     "devices": devices,
+    "kubectl": kubectl,
+    "helm": helm,
+    "certificates": certificates,
+    "reconciles": reconciles,
+    "informers": informers,
+    "elections": elections,
+    "columns": columns,
+    "selections": selections,
+    "quotes": quotes,
+    "security": security,
+    "reshaping": reshaping,
+    "workloads": workloads,
+    "scarcity": scarcity,
+    "schemas": schemas,
+    "expressions": expressions,
+    "judgements": judgements,
+    "rewritings": rewritings,
+    "storage": storage,
+    "flows": flows,
 }

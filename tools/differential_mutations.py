@@ -209,6 +209,13 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container of a value with each of its keys."""
-    keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
-    return [(value, key) for key in keys] + [place for key in keys for place in _places(value[key])]
+    """Every container of a value with each of its keys; some recorded bodies are deeper than Python's stack."""
+    found: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending:
+        container = pending.pop()
+        if isinstance(container, dict | list):
+            keys = list(container) if isinstance(container, dict) else list(range(len(container)))
+            found += ((container, key) for key in keys)
+            pending += (container[key] for key in keys)
+    return found

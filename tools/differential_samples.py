@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 
@@ -450,3 +451,17 @@ SAMPLES: tuple[Sample, ...] = (
     ),
 )
 """None changes what later requests may do: limits never bind, webhooks and policies match nothing."""
+
+
+def place(sample: Sample, namespace: str) -> str:
+    """The path of its collection."""
+    group, slash, version = sample.body["apiVersion"].rpartition("/")
+    root = f"/apis/{group}/{version}" if slash else f"/api/{version}"
+    return f"{root}/namespaces/{namespace}/{sample.resource}" if sample.namespaced else f"{root}/{sample.resource}"
+
+
+def sound(sample: Sample, name: str) -> dict[str, Any]:
+    """A copy of a sample under a name."""
+    body: dict[str, Any] = json.loads(json.dumps(sample.body))
+    body["metadata"] = {**body.get("metadata", {}), "name": name}
+    return body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,8 @@ from differential_answers import TOKEN, Peer, Request
 from launching import free_port
 
 READY_SECONDS = 120.0
+_GARBAGE_PERCENT = "400"
+"""How far their heaps may grow before garbage is collected: memory for processor time."""
 
 
 @contextmanager
@@ -23,13 +26,14 @@ def kube_apiserver(
     store = f"http://127.0.0.1:{client}"
     commands: Sequence[Sequence[str]] = (
         (etcd, "--data-dir", str(folder / "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
-         "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--log-level", "error", "--unsafe-no-fsync"),
+         "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--log-level", "error", "--unsafe-no-fsync",
+         "--backend-batch-interval", "1s", "--backend-batch-limit", "100000"),
         (program, "--etcd-servers", store, "--secure-port", str(port), *flags),
     )  # fmt: skip
     with ExitStack() as undoing:
         for number, command in enumerate(commands):
             log = undoing.enter_context((folder / f"peer{number}.log").open("wb"))
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "GOGC": _GARBAGE_PERCENT})
             undoing.callback(process.wait)
             undoing.callback(process.terminate)
         deadline = time.monotonic() + READY_SECONDS

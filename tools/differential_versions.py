@@ -114,13 +114,13 @@ def _write(choice: random.Random, where: str, at: str, name: str) -> Request:
     query = choice.choice((f"?{manager}", f"?{manager}&fieldValidation=Strict", f"?{manager}&dryRun=All"))
     way = choice.randrange(7)
     if way <= 1:
-        return Request("POST", where + query, json.dumps(body).encode())
+        return Request("POST", where + query, json.dumps(body).encode(), unordered=True)
     if way == 2:
         body["metadata"] |= choice.choice(({}, {}, {"resourceVersion": "1"}, {"resourceVersion": ""}))
-        return Request("PUT", f"{where}/{name}{below}{query}", json.dumps(body).encode())
+        return Request("PUT", f"{where}/{name}{below}{query}", json.dumps(body).encode(), unordered=True)
     if way == 3:
         patch = {key: body[key] for key in ("spec", "status") if key in body}
-        return Request("PATCH", f"{where}/{name}{below}{query}", json.dumps(patch).encode(), _MERGE)
+        return Request("PATCH", f"{where}/{name}{below}{query}", json.dumps(patch).encode(), _MERGE, unordered=True)
     if way == 4:
         operations = [
             {"op": choice.choice(("add", "replace", "remove", "test")), "path": f"/spec/{key}", "value": value}

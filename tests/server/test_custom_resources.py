@@ -65,6 +65,13 @@ def test_a_group_and_a_slash_are_no_version(server):
     )
     assert strict[0] == 400
     assert strict[2]["message"] == "Object 'apiVersion' is missing in 'object has no apiVersion field'"
+    nothing = server.call("POST", path, {**widget(group, "a"), "apiVersion": None})
+    assert nothing[2]["message"] == (
+        'Widget in version "" cannot be handled as a Widget: .apiVersion accessor error: <nil> is of the type <nil>, '
+        "expected string"
+    )
+    kindless = server.call("POST", f"{path}?fieldValidation=Ignore", {**widget(group, "a", at="v9"), "kind": ""})
+    assert kindless[2]["message"].startswith("Widget in version \"v9\" cannot be handled as a Widget: Object 'Kind'")
     alone = server.call("POST", path, {**widget(group, "a"), "apiVersion": "/"})
     assert alone[2]["message"].startswith("the API version in the data () does not match")
     odd = server.call("POST", f"{path}?dryRun=All", widget(group, "a", **{"a\u00a0b": 1}))
@@ -153,6 +160,16 @@ def test_server_side_apply_merges_by_the_schema(server):
     assert server.call("GET", path)[2]["spec"]["tags"] == ["x", "y"]
     code, _, answer = server.call("PATCH", f"{path}?fieldManager=c", widget(group, "one", odd=1), as_yaml)
     assert (code, ".spec.odd: field not declared in schema" in answer["message"]) == (500, True)
+
+
+def test_an_applied_null_that_is_valid_is_not_kept(server):
+    group = "nulls.example.com"
+    free = {"type": "object", "properties": {"a": {"x-kubernetes-preserve-unknown-fields": True}}}
+    server.establish(definition(group, version(schema={"type": "object", "properties": {"spec": free}})))
+    path = f"/apis/{group}/v1/namespaces/default/widgets/one"
+    as_yaml = {"Content-Type": "application/apply-patch+yaml"}
+    code, _, answer = server.call("PATCH", f"{path}?fieldManager=m", widget(group, "one", a=None), as_yaml)
+    assert (code, answer["spec"], server.call("GET", path)[2]["spec"]) == (201, {}, {})
 
 
 def test_several_who_apply_what_nobody_has_created_yet(server):

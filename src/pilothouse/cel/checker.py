@@ -259,11 +259,17 @@ class _Checker:
         return Type(kind.kind, kind.name, tuple(self._instantiate(item, fresh) for item in kind.parameters))
 
     def _logical(self, node: Call, function: Function) -> None:
+        """A row of terms counts as pairs, as evenly as they go: only a term that stands at the top makes it an error.
+
+        Two terms are the top themselves, of three the last one is, of more none: pairs that are errors may be anything.
+        """
         node.type, node.overloads = BOOL, function.overloads
-        for argument in node.arguments:
+        count = len(node.arguments)
+        for position, argument in enumerate(node.arguments):
             if not self._assign(argument.type, BOOL):
                 self._mismatch(argument.offset, BOOL, argument.type)
-                node.type = ERROR
+                if count == 2 or (count == 3 and position == 2):
+                    node.type = ERROR
 
     def _list(self, node: ListNode) -> None:
         element: Type | None = None

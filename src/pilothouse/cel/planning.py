@@ -109,7 +109,7 @@ class Planner:
                 raise InstantiationError(str(error)) from None
         if node.function in ("find", "findAll") and steps[1].constant:
             _check_pattern(steps[1].value)
-        if node.function == "@in" and steps[1].constant:
+        if node.function == "@in" and steps[1].constant and isinstance(steps[1].value, list):
             member = _constant_membership(steps[0], steps[1].value)
             if member is not None:
                 return member

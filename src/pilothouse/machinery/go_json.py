@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from io import BytesIO
 from typing import Any, Final
@@ -83,6 +84,16 @@ def mend(data: bytes) -> bytes:
     return b"".join(
         _ESCAPED.sub(_whole_escape, _STRAYS.sub(_replaced, piece)).encode() for piece in _between_escapes(text)
     )
+
+
+def sound(data: bytes) -> bytes:
+    """A text that was read already, mended where it had to be; one that is too deep for that as it is."""
+    try:
+        large_json.loads(data)
+    except orjson.JSONDecodeError:
+        with suppress(JSONSyntaxError):
+            return mend(data)
+    return data
 
 
 def _decode(data: bytes) -> str:
@@ -491,7 +502,7 @@ def duplicate_fields(data: bytes) -> list[str]:
                 yield from walk(item, f"{path}[{position}]")
 
     try:
-        parsed = large_json.loads_with(data, Pairs)
+        parsed = large_json.loads_with(sound(data), Pairs)
         return list(dict.fromkeys(walk(parsed, "")))
     except RecursionError:
         return []

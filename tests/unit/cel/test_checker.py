@@ -100,6 +100,22 @@ def test_stored_expressions_may_use_what_is_new() -> None:
     assert environment.compile("l.includes('a')").evaluate({"l": ["a"]}).value is True
 
 
+@pytest.mark.parametrize(
+    ("terms", "kind"),
+    [
+        ("'s' || true", "!error!"),
+        ("'s' || true || true", "bool"),
+        ("true && true && 's'", "!error!"),
+        ("'s' || true || true || 's'", "bool"),
+    ],
+)
+def test_a_row_of_terms_is_checked_in_pairs(terms: str, kind: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        ENVIRONMENT.compile(f"true ? 1 : {terms}")
+    wanted = f"found no matching overload for '_?_:_' applied to '(bool, int, {kind})'"
+    assert (wanted in [issue.message for issue in caught.value.issues]) == (kind == "bool")
+
+
 def test_names_of_variables_used() -> None:
     assert ENVIRONMENT.compile("l.all(x, x == s)").names == {"l", "x", "s", "@result"}
 

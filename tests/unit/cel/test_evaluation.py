@@ -83,6 +83,7 @@ def test_truths(text: str) -> None:
         ("1 / 0", "division by zero"),
         ("1 % 0", "modulus by zero"),
         ("d.zzz", "no such key: zzz"),
+        ("d.zzz in {}", "no such key: zzz"),
         ("d['zzz']", "no such key: zzz"),
         ("l[9]", "index out of bounds: 9"),
         ("l[-1]", "index out of bounds: -1"),

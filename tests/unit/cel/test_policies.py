@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pilothouse.cel.library.authorizing import AccessCheck, Authorizer, Decision, ResourceCheck
-from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json
+from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json, to_native
 from pilothouse.cel.policies import LazyVariables, PolicyError, compile_expression, policy_environment
 from pilothouse.cel.types import BOOL, INT, NULL, STRING, list_of
 from pilothouse.cel.values import EvaluationError
@@ -56,6 +56,36 @@ def test_patches_become_json() -> None:
     text = "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b~c'), value: {'n': [b'x']}}]"
     value = compile_expression(MUTATION, text, (list_of(JSON_PATCH_TYPE),)).evaluate({}).value
     assert to_json(value) == [{"op": "add", "path": "/metadata/labels/a~1b~0c", "value": {"n": ["eA=="]}}]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("9007199254740991", 9007199254740991),
+        ("9007199254740992", "9007199254740992"),
+        ("[18446744073709551615u]", ["18446744073709551615"]),
+        ("type(1)", "type conversion not supported for 'type'"),
+        ("quantity('1')", "type conversion error from 'Quantity' to '*structpb.Value'"),
+        ("{'a': optional.none()}", "optional.none() dereference"),
+        ("{1: 'a'}", "unsupported type conversion from 'int' to string"),
+        ("{true: 'a'}", "type conversion error from bool to 'string'"),
+        ("0.0 / 0.0", "json: error calling MarshalJSON for type *structpb.Value: "
+         "proto: google.protobuf.Value.number_value: invalid NaN value"),
+    ],
+)  # fmt: skip
+def test_values_of_patches_are_json_or_refused(text: str, wanted: Any) -> None:
+    expression = f"[JSONPatch{{op: 'add', path: '/a', value: {text}}}]"
+    value = compile_expression(MUTATION, expression, (list_of(JSON_PATCH_TYPE),)).evaluate({}).value
+    try:
+        shown = to_json(value)[0]["value"]
+    except EvaluationError as error:
+        shown = str(error)
+    assert shown == wanted
+
+
+def test_types_are_named_in_apply_configurations() -> None:
+    value = compile_expression(MUTATION, "Object{data: {'a': dyn(type(1)), 'b': dyn(2u)}}", (OBJECT_TYPE,))
+    assert to_native(value.evaluate({}).value) == {"data": {"a": "int", "b": 2}}
 
 
 def test_objects_are_named_by_their_path() -> None:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.machinery.shares import MOST_IN_ONE_CALL, Shares
 
+from pilothouse.apis import types
 from pilothouse.machinery import go_json
 from pilothouse.machinery.go_json import (
     MAX_DEPTH,
@@ -29,6 +30,7 @@ from pilothouse.machinery.go_json import (
     without_long_integers,
     written_number,
 )
+from pilothouse.machinery.schema.repetition import read_repeating
 
 END = "unexpected end of JSON input"
 VALUE = "looking for beginning of value"
@@ -133,6 +135,14 @@ def test_errors_are_value_errors() -> None:
 )
 def test_duplicate_fields(text: str, paths: list[str]) -> None:
     assert duplicate_fields(text.encode()) == paths
+
+
+@pytest.mark.parametrize("key", [b"a\xff", b"a\\ud800"])
+def test_duplicate_fields_that_are_no_text(key: bytes) -> None:
+    assert duplicate_fields(b'{"%b":1,"%b":2}' % (key, key)) == ["a\ufffd"]
+    labels = b'"metadata":{"labels":{"%b":"x","%b":"\xff"}}' % (key, key)
+    read = read_repeating(types.struct("core.v1.ConfigMap"), b"{%b}" % labels)
+    assert read == ({"metadata": {"labels": {"a\ufffd": "\ufffd"}}}, ['duplicate field "metadata.labels.a\ufffd"'])
 
 
 @given(st.recursive(st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner)))

@@ -70,6 +70,7 @@ def test_load(text: str, value: Any) -> None:
         ("? [a, 1]\n: b", 'yaml: invalid map key: []interface {}{"a", 1}'),
         ("? {a: 1}\n: b", 'yaml: invalid map key: map[interface {}]interface {}{"a":1}'),
         ("~: b", 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "b"'),
+        ("~: 9223372036854775808", "unsupported map key of type: %!s(<nil>), key: <nil>, value: 0x8000000000000000"),
         ("a: -.inf", "json: unsupported value: -Inf"),
         ("[.nan]", "json: unsupported value: NaN"),
         ("a:\n x: " + "[" * 10_001, "yaml: line 2: exceeded max depth of 10000"),
@@ -88,6 +89,27 @@ def test_errors(text: str, message: str) -> None:
 def test_invalid_utf8() -> None:
     with pytest.raises(YamlError, match=r"^yaml: invalid leading UTF-8 octet$"):
         load(b"a: \xff")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: .nan\na: 1", {"a": 1}),
+        ("a: {~: 1}\na: b", {"a": "b"}),
+        ("a: [.inf]\na: []\n", {"a": []}),
+        ("x: {a: {b: -.inf}, a: 1}", {"x": {"a": 1}}),
+    ],
+)
+def test_what_is_overwritten_may_be_wrong(text: str, value: Any) -> None:
+    assert load(text.encode()) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["a: .nan\nb: 1\nb: 2", "a: 1\na: .nan", "a: " + "[.nan," * 200 + "]" * 200 + "\na: 1"]
+)
+def test_what_is_not_overwritten_is_told(text: str) -> None:
+    with pytest.raises(YamlError, match="unsupported value: NaN"):
+        load(text.encode())
 
 
 def test_repeated_keys() -> None:

@@ -20,7 +20,7 @@ from pilothouse.admission.expressions.evaluation import (
 )
 from pilothouse.admission.policies.errors import MutationError
 from pilothouse.admission.policies.inputs import Inputs
-from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json
+from pilothouse.cel.library.patches import JSON_PATCH_TYPE, OBJECT_TYPE, misnamed, to_json, to_native
 from pilothouse.cel.types import list_of
 from pilothouse.cel.values import EvaluationError, Message
 from pilothouse.machinery import json_patch
@@ -79,7 +79,7 @@ class Mutation:
 
 def _apply_configuration(shape: Shape, obj: Object, value: Any) -> Object:
     _check_names(value, ("Object",))
-    applied = {**to_json(value, keeps_bytes=True), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    applied = {**to_native(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     try:
         validate(shape, applied)
     except SchemaMismatch as error:

@@ -115,10 +115,12 @@ def _namespace_of(row: Resource, given: str, requested: str) -> str:
 
 
 def _serve(row: Resource, obj: Object) -> Object:
+    """An object as expressions see it: without managed fields, which kube-apiserver's informers do not keep."""
     _, from_hub = converters_for(row)
     if from_hub is not None:
         obj = from_hub(obj)
-    return {**obj, "kind": row.kind, "apiVersion": str(row.group_version)}
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": metadata, "kind": row.kind, "apiVersion": str(row.group_version)}
 
 
 @lru_cache(maxsize=256)

@@ -46,9 +46,12 @@ class CustomBody(Expected):
         if not lenient:
             return self.unrecognized(f"Object 'Kind' is missing in '{data.decode('utf-8', 'replace')}'", data)
         shown = data if data[:1] == b"{" else orjson.dumps(value)
-        return cannot_handle(self.gvk, self, f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'")
+        given = value.get("apiVersion") if isinstance(value, dict) else ""
+        version = given.rpartition("/")[2] if given and given != "/" else self.gvk.version
+        why = f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'"
+        return cannot_handle(self.gvk._replace(version=version), self, why)
 
-    def unreadable(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+    def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         if not gvk.version:
             return errors.bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         return cannot_handle(gvk, self, why)

@@ -192,9 +192,9 @@ def validate_stateful_set_update(spec: Object, old: Object, options: PodValidati
     if (claims or None) != (old.get("volumeClaimTemplates") or None):
         shown = internal_form("core.v1.PersistentVolumeClaim", claims)
         errs.append(invalid(SPEC.child("volumeClaimTemplates"), shown, IMMUTABLE))
-    for name in ("serviceName", "podManagementPolicy"):
+    for name, shown_as in (("serviceName", str), ("podManagementPolicy", Named)):
         if spec.get(name, "") != old.get(name, ""):
-            errs.append(invalid(SPEC.child(name), spec.get(name, ""), IMMUTABLE))
+            errs.append(invalid(SPEC.child(name), shown_as(spec.get(name, "")), IMMUTABLE))
     return errs
 
 

@@ -172,7 +172,7 @@ def _check_selector(spec: dict[str, Any], selector: dict[str, Any]) -> list[Fiel
             errs.append(invalid(path.child("scopeName"), Named(scope), "unsupported scope"))
         errs += [invalid(path, shown, "unsupported scope applied to resource")] * unfit.get(scope, 0)
         if scope in _BARE_SCOPES and operator != "Exists":
-            errs.append(invalid(path.child("operator"), operator, _WHOLE_SCOPES))
+            errs.append(invalid(path.child("operator"), Named(operator), _WHOLE_SCOPES))
         errs += _check_operator(path, operator, values)
     return errs + _check_conflicts(path, scopes, spec.get("scopes"))
 

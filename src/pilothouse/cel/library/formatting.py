@@ -194,7 +194,7 @@ def _as_fixed(value: Any, precision: int) -> str | None:
         return "NaN"
     if math.isinf(number):
         return "∞" if number > 0 else "-∞"
-    return f"{number:,.{precision}f}"
+    return f"{number or 0.0:,.{precision}f}"
 
 
 def _as_scientific(value: Any, precision: int) -> str | None:
@@ -202,8 +202,8 @@ def _as_scientific(value: Any, precision: int) -> str | None:
     if number is None:
         return None
     if math.isnan(number) or math.isinf(number):
-        return _as_fixed(value, precision)
-    mantissa, exponent = f"{number:.6e}".split("e")
+        return (_as_fixed(value, precision) or "").rjust(precision)
+    mantissa, exponent = f"{number or 0.0:.6e}".split("e")
     digits = f"{'-' if exponent.startswith('-') else ''}{abs(int(exponent)):02d}"
     return f"{mantissa}×10{digits.translate(_SUPERSCRIPTS)}"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+import math
+from typing import Any, Final
 
 from pilothouse.cel.conversions import format_duration, format_timestamp
 from pilothouse.cel.declarations import Function, Library, Overload, PlainStruct, StructType
-from pilothouse.cel.types import DYN, STRING, UNSPECIFIED, struct
+from pilothouse.cel.types import DYN, STRING, UNSPECIFIED, Type, struct
 from pilothouse.cel.values import Duration, Message, Optional, Timestamp, UInt, fail, from_map_key, type_name
 
 JSON_PATCH_TYPE = struct("JSONPatch")
@@ -15,6 +16,12 @@ OBJECT_TYPE = struct("Object")
 _JSON_PATCH = PlainStruct(
     JSON_PATCH_TYPE, {"op": STRING, "from": STRING, "path": STRING, "value": DYN}, unknown=UNSPECIFIED
 )
+_SAFE: Final = 1 << 53
+"""From here on JSON's numbers have gaps."""
+_GO_NAMES: Final = {
+    "kubernetes.Quantity": "Quantity", "kubernetes.URL": "URL", "kubernetes.Semver": "Semver",
+    "kubernetes.NamedFormat": "Format", "net.IP": "IP", "net.CIDR": "CIDR",
+}  # fmt: skip
 
 
 class MutationTypes:
@@ -64,22 +71,58 @@ def misnamed(value: Any, path: tuple[str, ...]) -> list[str]:
     return errs
 
 
-def to_json(value: Any, *, keeps_bytes: bool = False) -> Any:
-    """Turn a value into plain JSON, as patches need it; apply configurations keep bytes, which fit no field."""
+def to_native(value: Any) -> Any:
+    """Turn a value into what an apply configuration is made of: numbers and bytes stay, be there no field for them."""
     if isinstance(value, dict):
-        return {str(from_map_key(key)): to_json(item, keeps_bytes=keeps_bytes) for key, item in value.items()}
+        return {str(from_map_key(key)): to_native(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [to_json(item, keeps_bytes=keeps_bytes) for item in value]
-    if value is None or isinstance(value, str | bool | float):
+        return [to_native(item) for item in value]
+    if isinstance(value, Optional):
+        return to_native(value.value) if value.present else None
+    if isinstance(value, Type):
+        return value.name
+    if isinstance(value, UInt):
+        return int(value)
+    return value if isinstance(value, int | float | bytes) else to_json(value)
+
+
+def to_json(value: Any) -> Any:
+    """Turn a value into plain JSON, as patches need it: numbers that no double holds become text."""
+    if isinstance(value, dict):
+        return {_json_key(from_map_key(key)): to_json(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [to_json(item) for item in value]
+    if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, UInt | int):
-        return int(value)
+        return int(value) if abs(int(value)) < _SAFE else str(int(value))
+    if isinstance(value, float):
+        return _json_number(value)
     if isinstance(value, bytes):
-        return value if keeps_bytes else base64.b64encode(value).decode()
+        return base64.b64encode(value).decode()
     if isinstance(value, Timestamp):
         return format_timestamp(value)
     if isinstance(value, Duration):
         return format_duration(value)
     if isinstance(value, Optional):
-        return to_json(value.value, keeps_bytes=keeps_bytes) if value.present else None
-    return fail(f"type conversion error from '{type_name(value)}' to JSON")
+        return to_json(value.value) if value.present else fail("optional.none() dereference")
+    if isinstance(value, Type):
+        return fail("type conversion not supported for 'type'")
+    name = type_name(value)
+    return fail(f"type conversion error from '{_GO_NAMES.get(name, name)}' to '*structpb.Value'")
+
+
+def _json_key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return str(fail("type conversion error from bool to 'string'"))
+    return str(fail(f"unsupported type conversion from '{type_name(key)}' to string"))
+
+
+def _json_number(value: float) -> float:
+    if math.isfinite(value):
+        return value
+    shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    why = f"proto: google.protobuf.Value.number_value: invalid {shown} value"
+    return float(fail(f"json: error calling MarshalJSON for type *structpb.Value: {why}"))

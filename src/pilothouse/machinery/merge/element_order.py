@@ -81,10 +81,10 @@ def partition(items: list[Any], named: Sequence[Any], merge_key: str) -> tuple[l
     key = item_key(merge_key)
     if merge_key:
         _check_keys(items, merge_key)
-        for position, item in enumerate(named):
-            if not isinstance(item, dict):
-                raise StrategicMergeError(f"value for key {position} is not a map")
-        names = {key(item) for item in named if merge_key in item}
+        maps = next((at for at, item in enumerate(named) if not isinstance(item, dict)), len(named))
+        names = {key(item) for item in named[:maps] if merge_key in item}
+        if maps < len(named) and any(key(item) not in names for item in items):  # who is found before it is not told
+            raise StrategicMergeError(f"value for key {maps} is not a map")
     else:
         names = {key(item) for item in named}
     present = [item for item in items if key(item) in names]

@@ -331,10 +331,12 @@ def _pass(plan: _Plan, tag: int, data: bytes, start: int, end: int) -> int:
     name = plan.by_number.get(number)
     if name is not None:
         shown = _METADATA[plan.name.endswith("List")] if name == "metadata" else _go_name(name)
+        shown = _GO_NAMES.get((plan.name, name), shown)
         raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {shown}")
     return skip(data, start, end)
 
 
+_GO_NAMES: Final = {("PodSpec", "serviceAccount"): "DeprecatedServiceAccount"}
 _INITIALISMS: Final = ("api", "uid", "tls", "ip", "url", "uri", "id", "ca", "dns", "fs", "http", "tcp", "grpc", "csi")
 
 

@@ -132,7 +132,7 @@ def compacted(places: tuple[Place, ...]) -> Writing:
         texts = {}
         for place, value in values_at(obj, places):
             known = stored.get(place)
-            if known is not None and orjson.loads(known) == value:
+            if known is not None and _says(known, value):
                 texts[place] = _STRING_OR_SPACE.sub(rb"\1", known)
             else:
                 texts[place] = escape_html(orjson.dumps(value))
@@ -156,10 +156,18 @@ def embed(obj: dict[str, Any], places: tuple[Place, ...], *sources: Texts) -> di
     for place, value in list(values_at(obj, places)):
         for texts in sources:
             text = texts.get(place)
-            if text is not None and orjson.loads(text) == value:
+            if text is not None and _says(text, value):
                 obj = _replaced(obj, place, orjson.Fragment(text))
                 break
     return obj
+
+
+def _says(text: bytes, value: Any) -> bool:
+    """Whether a text is that of a value; one with half a surrogate pair is not read, and the value stands for it."""
+    try:
+        return bool(orjson.loads(text) == value)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _replaced(value: Any, place: Place, part: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pilothouse.machinery import large_json
 from pilothouse.machinery.disposal import dispose
+from pilothouse.machinery.go_json import sound
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.schema.types import ListOf, MapOf, Special, Struct, Type
 
@@ -26,7 +27,7 @@ def read_repeating(kind: Struct, data: bytes) -> tuple[Any, list[str]] | None:
     """The value, and the errors; None for a text that is too deep for this."""
     try:
         reading = _Reading()
-        pairs = [large_json.loads_with(data, Pairs)]
+        pairs = [large_json.loads_with(sound(data), Pairs)]
         value = reading.read(kind, pairs[0], "")
     except RecursionError:
         return None

@@ -40,6 +40,7 @@ _MANY_BLANKS: Final = b" " * (_REACH - 32)
 _OPENING: Final = ("[", "{")
 _ESCAPED_SLASH: Final = re.compile(r"(?:[^\\]++|\\[^/])*+\\/", re.DOTALL)
 _MAKING_VALUES, _MAKING_KEYS, _WRITING_JSON = range(3)
+_MOST_PROBLEMS, _MOST_PLACES = 100, 100
 _LONG_KEY: Final = re.compile(rb'"[^"]{1000,}+":')
 
 
@@ -155,6 +156,14 @@ class _Frame:
         self.seen: set[tuple[type, Any]] = set()
 
 
+class _Problem(NamedTuple):
+    """Something that went wrong, and the keys of the frames that it is in."""
+
+    phase: int
+    error: YamlError
+    places: set[tuple[_Frame, Any]]
+
+
 class _Builder:
     """Takes parser events one by one; no recursion, so that depth costs memory only.
 
@@ -165,7 +174,9 @@ class _Builder:
     def __init__(self, data: bytes) -> None:
         self.root: Any = None
         self._text = data.decode("utf-8", "replace") if b"\\/" in data else ""
-        self._problems: dict[int, YamlError] = {}
+        self._problems: list[_Problem] = []
+        self._lasting: _Problem | None = None
+        """What went wrong after so many others, or so deep, that it is not known whether it is overwritten."""
         self.stack: list[_Frame] = []
         self.anchors: dict[str, _Anchored | None] = {}
         self.decoded = 0
@@ -197,8 +208,20 @@ class _Builder:
 
     def check(self) -> None:
         """Raise what went wrong first."""
-        if self._problems:
-            raise self._problems[min(self._problems)]
+        problems = self._problems + ([self._lasting] if self._lasting else [])
+        if problems:
+            raise min(problems, key=lambda problem: problem.phase).error
+
+    def _note(self, phase: int, error: YamlError) -> None:
+        if len(self._problems) < _MOST_PROBLEMS and len(self.stack) <= _MOST_PLACES:
+            self._problems.append(_Problem(phase, error, {(frame, frame.key) for frame in self.stack}))
+        else:
+            self._lasting = self._lasting or _Problem(phase, error, set())
+
+    def _forget(self, frame: _Frame, key: Any) -> None:
+        """A key is set again: what went wrong with the text or the JSON of its last value does not matter any more."""
+        place = frame, key
+        self._problems = [each for each in self._problems if each.phase == _MAKING_VALUES or place not in each.places]
 
     @property
     def closing(self) -> str:
@@ -231,7 +254,7 @@ class _Builder:
         try:
             return resolve_tagged(event.tag, event.value)
         except YamlError as error:
-            self._problems.setdefault(_MAKING_VALUES, error)
+            self._note(_MAKING_VALUES, error)
             return None
 
     def _check_escapes(self, event: Any) -> None:
@@ -265,7 +288,7 @@ class _Builder:
             raise fail(f"unknown anchor '{event.anchor}' referenced")
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self._problems.setdefault(_MAKING_VALUES, fail(f"anchor '{event.anchor}' value contains itself"))
+            self._note(_MAKING_VALUES, fail(f"anchor '{event.anchor}' value contains itself"))
             anchored = _Anchored(None, 1)
         self.decoded += 1 + anchored.nodes
         self.aliased += anchored.nodes
@@ -282,7 +305,7 @@ class _Builder:
             frame.value.append(self._to_json(value))
         elif not frame.has_key:
             if isinstance(value, (dict, list)):
-                self._problems.setdefault(_MAKING_VALUES, fail(f"invalid map key: {_go_syntax(value)}"))
+                self._note(_MAKING_VALUES, fail(f"invalid map key: {_go_syntax(value)}"))
                 value = ""
             frame.key, frame.has_key = value, True
         elif frame.merging:
@@ -296,18 +319,21 @@ class _Builder:
         try:
             return to_json(value)
         except YamlError as error:
-            self._problems.setdefault(_WRITING_JSON, error)
+            self._note(_WRITING_JSON, error)
             return None
 
     def _set(self, frame: _Frame, key: Any, value: Any, line: int) -> None:
         typed = (type(key), key)
+        frame.key = key
         if typed in frame.seen:
+            if self._problems:
+                self._forget(frame, key)
             self.repeated.append(f"line {line + 1}: key {_go_syntax(key)} already set in map")
         frame.seen.add(typed)
         if key is None:
             shown = "<nil>" if value is None else _go_syntax(value)
             why = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"
-            self._problems[_MAKING_KEYS] = YamlError(why)
+            self._note(_MAKING_KEYS, YamlError(why))
         else:
             frame.value[_key_text(key)] = self._to_json(value)  # type: ignore[call-overload]
 
@@ -315,7 +341,7 @@ class _Builder:
         """Put another mapping's entries in; of several mappings the first has the last word."""
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
-            self._problems.setdefault(_MAKING_VALUES, fail("map merge requires map or sequence of maps as the value"))
+            self._note(_MAKING_VALUES, fail("map merge requires map or sequence of maps as the value"))
             return
         for source in reversed(sources):
             for key, item in source.items():
@@ -367,4 +393,4 @@ def _go_syntax(value: Any) -> str:
         return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
     if isinstance(value, float):
         return format_float(value) if math.isfinite(value) else go_infinity(value)
-    return str(value)
+    return str(value) if value < 2**63 else hex(value)  # Go reads it as an unsigned number

@@ -95,10 +95,25 @@ async def _delete_once(
             return entry, False
     if ctx.dry_run:
         return entry, True
-    if validate is not None and stored["metadata"].get("finalizers"):
-        # As kube-apiserver does: once before the last finalizer goes, once before the end.
-        await validate(stored, len(entry.data), plan.grace)
+    if stored["metadata"].get("finalizers"):  # only such as the options take away
+        if validate is not None:
+            # As kube-apiserver does: once before the last finalizer goes, once before the end.
+            await validate(stored, len(entry.data), plan.grace)
+        if options.precondition_version is not None:
+            raise _lost_version(store, key, stored["metadata"])
     return await store.remove(key, entry.revision, stored), True
+
+
+def _lost_version(store: Store, key: str, metadata: Object) -> errors.StatusError:
+    """An object that has lost its last finalizers is not removed by its version: kube-apiserver looks for it in vain.
+
+    It takes the version of what it has stored without them, and nothing has been stored.
+    """
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        f"failed: ResourceVersion in precondition: , ResourceVersion in object meta: {metadata['resourceVersion']}"
+    )
+    return errors.conflict(store.resource.group_resource, metadata["name"], why)
 
 
 async def _mark_and_remove(

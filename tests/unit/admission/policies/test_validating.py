@@ -219,6 +219,14 @@ async def test_params(world: World, refused: Any, ref: Object | None, said: str)
         assert why(error).startswith(said)
 
 
+async def test_params_have_no_managed_fields(world: World) -> None:
+    owned = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    await world.put("/v1/configmaps", "good", "ns", data={}, metadata={"managedFields": [owned]})
+    await world.policy(paramKind=PARAMS, validations=[{"expression": "!has(params.metadata.managedFields)"}])
+    await world.binding(paramRef={"name": "good"})
+    await world.plugin.validate(world.request())
+
+
 @pytest.mark.parametrize(
     ("kind", "ref", "said"),
     [

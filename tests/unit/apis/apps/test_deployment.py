@@ -14,6 +14,10 @@ from pilothouse.machinery.schema.decoding import decode
 Make = Callable[..., dict[str, Any]]
 STRATEGY = DeploymentStrategy()
 CTX = Context()
+PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+    "regex used for validation is '[0-9]+%')"
+)
 
 
 def errors_of(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
@@ -95,6 +99,15 @@ def test_defaults_are_idempotent_and_what_a_body_decodes_to(make: Make) -> None:
         (
             {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}},
             ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0'],
+        ),
+        (
+            {"strategy": {"rollingUpdate": {"maxSurge": "&", "maxUnavailable": "<"}}},
+            [
+                f'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "\\u003c": {PERCENT}',
+                f'spec.strategy.rollingUpdate.maxSurge: Invalid value: "\\u0026": {PERCENT}',
+                'spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "\\u003c": '
+                "may not be 0 when `maxSurge` is 0",
+            ],
         ),
         (
             {"progressDeadlineSeconds": 5, "minReadySeconds": 5, "revisionHistoryLimit": -2},

@@ -153,6 +153,13 @@ def test_containers_may_mount_claim_templates(make: Make) -> None:
             {"podManagementPolicy": "Parallel"},
             ['spec.podManagementPolicy: Invalid value: "Parallel": field is immutable'],
         ),
+        (
+            {"podManagementPolicy": "<"},
+            [
+                "spec.podManagementPolicy: Invalid value: \"\\u003c\": must be 'OrderedReady' or 'Parallel'",
+                'spec.podManagementPolicy: Invalid value: "\\u003c": field is immutable',
+            ],
+        ),
         ({"volumeClaimTemplates": None}, ["spec.volumeClaimTemplates: Invalid value: null: field is immutable"]),
     ],
 )

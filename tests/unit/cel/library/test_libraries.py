@@ -22,6 +22,8 @@ ENVIRONMENT = Environment({}, (*libraries(CURRENT), Library(macros=BINDINGS)))
         "strings.quote('a\\n\"b\\\\') == '\"a\\\\n\\\\\"b\\\\\\\\\"'",
         "'%s|%d|%.2f|%x|%X|%o|%b|%%|%e'.format(['a', 5, 1234.5, 255, 'hi', 8, true, 1052.0])"
         " == 'a|5|1,234.50|ff|6869|10|1|%|1.052000×10⁰³'",
+        "'%e|%.2e|%.2e|%e|%f'.format([0.0 / 0.0, 1.0 / 0.0, -1.0 / 0.0, -0.0, -0.0])"
+        " == '   NaN| ∞|-∞|0.000000×10⁰⁰|0.000000'",
         "'%s'.format([[1, 'a', 1.5, null, {'k': b'x'}, duration('1m')]])"
         ' == \'[1, "a", 1.500000, null, {"k":b"x"}, duration("60s")]\'',
         "'abc 123'.find('[0-9]+') == '123' && 'abc'.find('x') == '' && '123 abc 456'.findAll('[0-9]+', 1) == ['123']",

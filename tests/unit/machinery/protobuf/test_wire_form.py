@@ -144,6 +144,12 @@ def test_errors(data: bytes, text: str) -> None:
     assert str(caught.value) == text
 
 
+def test_a_field_is_named_as_in_go() -> None:
+    spec = types.struct("core.v1.PodSpec")
+    with pytest.raises(ProtobufError, match=r"^proto: wrong wireType = 0 for field DeprecatedServiceAccount$"):
+        protobuf.decode_message(spec, _varint(spec.fields["serviceAccount"].number << 3) + b"\x01")
+
+
 def test_nesting_is_bounded() -> None:
     schema = types.struct("apiextensions.v1.JSONSchemaProps")
     number = schema.fields["not"].number

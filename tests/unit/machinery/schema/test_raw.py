@@ -90,3 +90,10 @@ def test_ways_of_writing() -> None:
 
 def test_what_is_left_alone_keeps_its_text() -> None:
     assert as_stored({"data": {"a": 1}}, {("data",): b'{"a": 1}'}) == {("data",): b'{"a": 1}'}
+
+
+def test_half_a_surrogate_pair_is_not_embedded() -> None:
+    texts = {("data",): b'{"a":"\\ud800"}'}
+    assert embed({"data": {"a": "\ufffd"}}, (("data",),), texts) == {"data": {"a": "\ufffd"}}
+    kept = compacted((("data",),))({"data": {"a": "\ufffd"}}, texts)
+    assert kept == {("data",): '{"a":"\ufffd"}'.encode()}

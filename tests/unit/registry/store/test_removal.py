@@ -95,6 +95,17 @@ async def test_dropping_the_last_finalizer_asks_before_that_and_before_the_end(s
     assert await Asked(store).delete(propagation_policy="Background") == [None, None]
 
 
+async def test_a_version_is_lost_with_the_last_finalizer(storage: StorageFactory) -> None:
+    store = storage.store("", "v1", "configmaps")
+    entry = await store.create(context(), {"metadata": {"name": "a", "finalizers": ["orphan"]}})
+    options = DeleteOptions(propagation_policy="Background", precondition_version=str(entry.revision))
+    with pytest.raises(
+        StatusError, match=r"Precondition failed: ResourceVersion in precondition: , ResourceVersion in"
+    ):
+        await delete(store, context(), "a", options)
+    assert await store.get("default", "a")
+
+
 async def test_finalizers_ask_every_time(storage: StorageFactory) -> None:
     store = storage.store("", "v1", "configmaps")
     await store.create(context(), {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})

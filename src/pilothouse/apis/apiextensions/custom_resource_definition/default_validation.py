@@ -67,19 +67,28 @@ def _around(surround: Surround, key: str) -> Surround:
 def _check_default(node: Node, path: Path, pruned: bool, errs: list[FieldError], *, root: bool) -> None:
     where = path.child("default")
     whole = root or node.embedded
-    if pruned:
-        copy = orjson.loads(orjson.dumps(node.default))
-        dropped = prune(copy, node) if whole and isinstance(copy, dict) else prune_value(copy, node)
-        if dropped or copy != node.default:
-            errs.append(invalid(where, node.default, "must not have unknown fields"))
-    found: list[FieldError] = []
+    is_pruned = not pruned or _is_pruned(node, whole=whole)
+    refused = ""
     try:
-        embedded.coerce(orjson.loads(orjson.dumps(node.default)), node, where, [])
+        embedded.coerce(node.default, node, where, [])  # itself: the definition keeps, and errors show, what is left
     except DecodeError as error:
-        errs.append(_stated(where, node.default, str(error)))
+        refused = str(error)
+    if not is_pruned:
+        shown = orjson.loads(orjson.dumps(node.default, option=orjson.OPT_SORT_KEYS))
+        errs.append(invalid(where, shown, "must not have unknown fields"))
+    if refused:
+        errs.append(_stated(where, node.default, refused))
         return
+    found: list[FieldError] = []
     embedded.check(node.default, node, where, found)
     errs += found or _value_errors(node, where, resource=whole)
+
+
+def _is_pruned(node: Node, *, whole: bool) -> bool:
+    """Whether pruning would leave a default as it is."""
+    copy = orjson.loads(orjson.dumps(node.default))
+    dropped = prune(copy, node) if whole and isinstance(copy, dict) else prune_value(copy, node)
+    return not dropped and bool(copy == node.default)
 
 
 def _stated(where: Path, value: Any, message: str) -> FieldError:

@@ -263,6 +263,8 @@ def _validate_top(inner: InternalSpec, options: SchemaOptions, before: _Before, 
         has_status = any(map(inner.has_status, inner.versions))
         kept = before.keeping(options, inner.versions[0].get("name", ""), schema)
         errs += validate_schema(schema, _SPEC.child("validation"), kept, has_status=has_status)
+        for version in inner.spec["versions"]:  # which are one: the defaults of all have been brought into form
+            version["schema"] = inner.shared["validation"]
     validate_subresources(inner.shared.get("subresources"), _SPEC.child("subresources"), errs)
     for at, column in enumerate(inner.shared.get("additionalPrinterColumns") or ()):
         validate_column(column, _SPEC.child("additionalPrinterColumns").index(at), errs)

@@ -59,13 +59,18 @@ class ObjectSchema:
         """Drop what the schema does not know, but for metadata; gives the paths. Raises ``DecodeError``."""
         node = self.node
         dropped = [] if self.keeps_unknown else prune(obj, node)
-        if not self.keeps_unknown and not keep_nulls:
-            drop_nulls(obj, node)
+        if not keep_nulls:
+            self.drop_nulls(obj)
         if node.has_embedded:
             errs: list[str] = []
             embedded.coerce(obj, node, None, errs)
             dropped += sorted(errs)
         return dropped
+
+    def drop_nulls(self, obj: Object) -> None:
+        """Drop nulls of fields that may not be null and have no default."""
+        if not self.keeps_unknown:
+            drop_nulls(obj, self.node)
 
     def default(self, obj: Object) -> None:
         """Fill in defaults. Raises a Status for an object that they would make larger than any store takes."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import orjson
+
 from pilothouse.apis import types
 from pilothouse.apis.apiextensions.schema.nodes import Node
 from pilothouse.apis.metadata import validate_metadata
@@ -82,7 +84,8 @@ def _coerce_type_field(value: dict[str, Any], key: str, path: Path | None, dropp
         try:
             value[key], unknown = coerce_metadata(item)
         except DecodeError as error:
-            raise DecodeError(message=str(invalid(where, item, str(error)))) from None
+            shown = orjson.loads(orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
+            raise DecodeError(message=str(invalid(where, shown, str(error)))) from None
         dropped += (f"{where}.{name}" for name in unknown)
 
 

@@ -179,23 +179,16 @@ def explain_number(schema: Schema, value: Any, path: str) -> Result:
     result.add(_range_error(value, kind, format, "Checked", path))
     factor = schema.get("multipleOf")
     if factor is not None:
-        _add_limit(result, factor, kind, format, "MultipleOf", path, _multiple_error(value, factor, path))
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is not None:
-        error = _limit_error(value, least, bool(schema.get("exclusiveMinimum")), path, upper=False)
-        _add_limit(result, least, kind, format, "Minimum boundary", path, error)
-    if most is not None:
-        error = _limit_error(value, most, bool(schema.get("exclusiveMaximum")), path, upper=True)
-        _add_limit(result, most, kind, format, "Maximum boundary", path, error)
+        result.add(misfit := _range_error(factor, kind, format, "MultipleOf", path))
+        result.add(_multiple_error(value, factor, path, whole=misfit is None))
+    for name, what, upper in (("minimum", "Minimum boundary", False), ("maximum", "Maximum boundary", True)):
+        limit = schema.get(name)
+        if limit is not None:
+            exclusive = bool(schema.get(f"exclusive{name.capitalize()}"))
+            result.add(misfit := _range_error(limit, kind, format, what, path))
+            result.add(_limit_error(value, limit, exclusive, path, upper=upper, whole=misfit is None))
     result.count += 1
     return result
-
-
-def _add_limit(
-    result: Result, limit: Any, kind: str, format: str, what: str, path: str, error: SchemaError | None
-) -> None:
-    result.add(_range_error(limit, kind, format, what, path))
-    result.add(error)
 
 
 def _range_error(value: Any, kind: str, format: str, what: str, path: str) -> SchemaError | None:
@@ -210,13 +203,17 @@ def _range_error(value: Any, kind: str, format: str, what: str, path: str) -> Sc
     return SchemaError(COMPOSITE, "", "", f"{what} value must be of type {kind} {shown} in {path}")
 
 
-def _multiple_error(value: Any, factor: Any, path: str) -> SchemaError | None:
-    if value.__class__ is int:
+def _multiple_error(value: Any, factor: Any, path: str, *, whole: bool) -> SchemaError | None:
+    """``whole`` is whether the factor is one of the number's type: of whole numbers the fraction of one is left out."""
+    whole = whole and value.__class__ is int
+    if whole:
         factor = int(factor)
+    else:
+        value = float(value)
     if factor <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {show(factor)}"
         return SchemaError(OTHER, path, factor, text)
-    if value.__class__ is int:
+    if whole:
         fits = value % factor == 0
     else:
         fits = is_whole(1 / factor * value if factor < 1 else value / factor)
@@ -224,8 +221,10 @@ def _multiple_error(value: Any, factor: Any, path: str) -> SchemaError | None:
     return None if fits else SchemaError(OTHER, path, value, f"{path} in body should be a multiple of {shown}")
 
 
-def _limit_error(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool) -> SchemaError | None:
-    if value.__class__ is int:
+def _limit_error(value: Any, limit: Any, exclusive: bool, path: str, *, upper: bool, whole: bool) -> SchemaError | None:
+    if not whole:
+        value = float(value)
+    elif value.__class__ is int:
         limit = int(limit)
     beyond = value > limit if upper else value < limit
     if not beyond and not (exclusive and value == limit):

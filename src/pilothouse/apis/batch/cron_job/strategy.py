@@ -16,7 +16,7 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_
 from pilothouse.apis.error_lists import ErrorList
 from pilothouse.apis.strategy import Context, StatusStrategy, Strategy
 from pilothouse.apis.validation import non_negative, one_of_required
-from pilothouse.machinery.field_errors import FieldError, Path, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 
 SPEC: Final = Path("spec")
@@ -66,18 +66,19 @@ def _validate_schedule(spec: Object, errs: list[FieldError], *, zone_allowed: bo
 def _validate_time_zone(zone: str | None, path: Path, errs: list[FieldError]) -> None:
     if zone is None:
         return
+    shown = Named(zone)  # a pointer there, and so quoted as JSON
     if not zone:
-        errs.append(invalid(path, zone, "timeZone must be nil or non-empty string"))
+        errs.append(invalid(path, shown, "timeZone must be nil or non-empty string"))
         return
     if not is_well_formed(zone):
-        errs.append(invalid(path, zone, f"unknown time zone {zone}"))
+        errs.append(invalid(path, shown, f"unknown time zone {zone}"))
         return
     if zone.lower() == "local":
-        errs.append(invalid(path, zone, _EXPLICIT))
+        errs.append(invalid(path, shown, _EXPLICIT))
     try:
         find_time_zone(zone)
     except ValueError as error:
-        errs.append(invalid(path, zone, str(error)))
+        errs.append(invalid(path, shown, str(error)))
 
 
 def _validate_template(spec: Object, path: Path, errs: list[FieldError], options: PodValidationOptions) -> None:

@@ -13,6 +13,7 @@ from pilothouse.apis.validation import IMMUTABLE, in_range, well_formed
 from pilothouse.machinery.addresses import check_legacy_ip
 from pilothouse.machinery.field_errors import (
     FieldError,
+    Named,
     Path,
     duplicate,
     forbidden,
@@ -64,7 +65,7 @@ def validate_status_update(pod: Object, old: Object, errs: list[FieldError], opt
         why = "must be a non-negative integer"
         errs.append(invalid(STATUS.child("observedGeneration"), status["observedGeneration"], why))
     if status.get("qosClass", "") != before.get("qosClass", ""):
-        errs.append(invalid(STATUS.child("qosClass"), status.get("qosClass", ""), IMMUTABLE))
+        errs.append(invalid(STATUS.child("qosClass"), Named(status.get("qosClass", "")), IMMUTABLE))
     _validate_transitions(status, before, old["spec"], errs, options.allow_restart_of_all)
     _validate_claims(status, spec, errs)
     if status.get("nodeAllocatableResourceClaimStatuses"):

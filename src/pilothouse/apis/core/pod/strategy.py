@@ -50,6 +50,12 @@ def _reset_metadata(pod: Object, old: Object) -> None:
             pod["metadata"].pop(key, None)
 
 
+_ENDED: Final[dict[str, list[dict[str, Any]]]] = {
+    phase: [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
+    for phase, message in (("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed."))
+}
+
+
 class _AnyPodStrategy(Strategy):
     """What holds for pods whichever way they are written."""
 
@@ -61,6 +67,10 @@ class _AnyPodStrategy(Strategy):
     def options(self, old: Object) -> PodValidationOptions:
         """How to judge a pod that replaces this one."""
         return options_for(self.gates, old["spec"], old["metadata"], is_pod=True)
+
+    def row_conditions(self, obj: Object) -> list[dict[str, Any]]:
+        """Pods that have run to their end are marked, so that clients can leave them out."""
+        return _ENDED.get((obj.get("status") or {}).get("phase", ""), [])
 
 
 class PodStatusStrategy(_AnyPodStrategy):
@@ -130,12 +140,6 @@ class PodResizeStrategy(_AnyPodStrategy):
         return errs
 
 
-_ENDED: Final[dict[str, list[dict[str, Any]]]] = {
-    phase: [{"type": "Completed", "status": "True", "reason": phase, "message": message}]
-    for phase, message in (("Succeeded", "The pod has completed successfully."), ("Failed", "The pod failed."))
-}
-
-
 class PodStrategy(_AnyPodStrategy):
     """Pods. Only the spec counts generations, and updates may change little of it."""
 
@@ -177,10 +181,6 @@ class PodStrategy(_AnyPodStrategy):
         if self.gates >= _COMPLETED:
             complete_pod_resources(spec)
         obj["status"]["qosClass"] = compute_qos(spec, self.gates)
-
-    def row_conditions(self, obj: Object) -> list[dict[str, Any]]:
-        """Pods that have run to their end are marked, so that clients can leave them out."""
-        return _ENDED.get((obj.get("status") or {}).get("phase", ""), [])
 
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         known = ctx.noted = fingerprint(obj)

@@ -9,7 +9,16 @@ from pilothouse.apis.core.pod_spec.paths import validate_descending_path
 from pilothouse.apis.core.pod_spec.sysctls import validate_sysctls
 from pilothouse.apis.core.pod_spec.windows import validate_windows_options
 from pilothouse.apis.validation import in_range, one_of
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
+from pilothouse.machinery.field_errors import (
+    FieldError,
+    Named,
+    Path,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from pilothouse.machinery.objects import Object
 
 if TYPE_CHECKING:
@@ -122,7 +131,7 @@ def validate_app_armor(profile: Object, path: Path, errs: list[FieldError]) -> N
     elif kind != "Localhost":
         if local is not None:
             why = "can only be set when AppArmor type is Localhost"
-            errs.append(invalid(path.child("localhostProfile"), local, why))
+            errs.append(invalid(path.child("localhostProfile"), Named(local), why))
     elif local is None:
         errs.append(required(path.child("localhostProfile"), "must be set when AppArmor type is Localhost"))
     else:
@@ -146,12 +155,16 @@ def _shown(context: Object) -> Object:
         context.get(name) for name in ("capabilities", "seLinuxOptions", "windowsOptions")
     )
     return {
-        "Capabilities": capabilities and {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
+        "Capabilities": None
+        if capabilities is None
+        else {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
         "Privileged": context.get("privileged"),
-        "SELinuxOptions": selinux
-        and {name.capitalize(): selinux.get(name, "") for name in ("user", "role", "type", "level")},
-        "WindowsOptions": windows
-        and {
+        "SELinuxOptions": None
+        if selinux is None
+        else {name.capitalize(): selinux.get(name, "") for name in ("user", "role", "type", "level")},
+        "WindowsOptions": None
+        if windows is None
+        else {
             "GMSACredentialSpecName": windows.get("gmsaCredentialSpecName"),
             "GMSACredentialSpec": windows.get("gmsaCredentialSpec"),
             "RunAsUserName": windows.get("runAsUserName"),

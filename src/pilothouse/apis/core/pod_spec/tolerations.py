@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_decimal_integer, check_label_key, check_label_value
 from pilothouse.machinery.objects import Object
@@ -29,11 +29,11 @@ def validate_tolerations(
             errs += (invalid(where.child("key"), key, message) for message in check_label_key(key))
         elif operator != "Exists":
             why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            errs.append(invalid(where.child("operator"), operator, why))
+            errs.append(invalid(where.child("operator"), Named(operator), why))
         effect = toleration.get("effect", "")
         if "tolerationSeconds" in toleration and effect != "NoExecute":
             why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            errs.append(invalid(where.child("effect"), effect, why))
+            errs.append(invalid(where.child("effect"), Named(effect), why))
         _validate_operator(operator, toleration.get("value", ""), where, errs, options.allow_comparing_tolerations)
         if effect and effect not in TAINT_EFFECTS:
             errs.append(not_supported(where.child("effect"), effect, TAINT_EFFECTS))

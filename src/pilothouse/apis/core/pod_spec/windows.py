@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from pilothouse.apis.core.pod_spec.traversal import containers_at
-from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given
@@ -36,17 +36,17 @@ def validate_windows_options(options: Object, path: Path, errs: list[FieldError]
     """Errors of the Windows part of a security context."""
     name = options.get("gmsaCredentialSpecName")
     if name is not None:
-        errs += (invalid(path.child("gmsaCredentialSpecName"), name, m) for m in check_dns1123_subdomain(name))
+        errs += (invalid(path.child("gmsaCredentialSpecName"), Named(name), m) for m in check_dns1123_subdomain(name))
     spec = options.get("gmsaCredentialSpec")
     if spec is not None:
         where = path.child("gmsaCredentialSpec")
         if not spec:
-            errs.append(invalid(where, spec, "gmsaCredentialSpec cannot be an empty string"))
+            errs.append(invalid(where, Named(spec), "gmsaCredentialSpec cannot be an empty string"))
         elif len(spec.encode()) > _MAX_SPEC * 1024:
-            errs.append(invalid(where, spec, f"gmsaCredentialSpec size must be under {_MAX_SPEC} KiB"))
+            errs.append(invalid(where, Named(spec), f"gmsaCredentialSpec size must be under {_MAX_SPEC} KiB"))
     user = options.get("runAsUserName")
     if user is not None:
-        errs += (invalid(path.child("runAsUserName"), user, message) for message in _check_user_name(user))
+        errs += (invalid(path.child("runAsUserName"), Named(user), message) for message in _check_user_name(user))
 
 
 def _check_user_name(text: str) -> list[str]:

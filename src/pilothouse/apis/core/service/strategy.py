@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.core.service.fields import default_service, drop_unneeded, spec_of
+from pilothouse.apis.core.service.fields import default_service, drop_unneeded, normalize_cluster_ips, spec_of
 from pilothouse.apis.core.service.validation import (
     HINTS,
     TOPOLOGY_MODE,
@@ -140,8 +140,10 @@ class ServiceStrategy(Strategy):
         return self.warnings_on_create(ctx, obj)
 
     def canonicalize(self, obj: Object) -> None:
-        if obj["spec"].get("type") == "ExternalName":
-            obj["spec"].pop("internalTrafficPolicy", None)
+        spec = obj["spec"]
+        if spec.get("type") == "ExternalName":
+            spec.pop("internalTrafficPolicy", None)
+        normalize_cluster_ips(spec)
 
     def fields(self, obj: Object) -> dict[str, str]:
         spec = spec_of(obj)

@@ -27,6 +27,7 @@ from pilothouse.apis.resource.resource_slice.capacity_validation import validate
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import (
     FieldError,
+    Named,
     Path,
     duplicate,
     forbidden,
@@ -70,9 +71,11 @@ def validate_slice(obj: Object, old: Object | None = None, *, fractions: bool = 
         had = (before.get("pool") or {}).get("name", "")
         if pool.get("name", "") != had:
             errs.errors.append(invalid(_SPEC.child("pool", "name"), pool.get("name", ""), IMMUTABLE))
-        for name in ("driver", "nodeName"):
-            if spec.get(name) != before.get(name):
-                errs.errors.append(invalid(_SPEC.child(name), spec.get(name), IMMUTABLE))
+        if spec.get("driver") != before.get("driver"):
+            errs.errors.append(invalid(_SPEC.child("driver"), spec.get("driver"), IMMUTABLE))
+        node = spec.get("nodeName")
+        if node != before.get("nodeName"):
+            errs.errors.append(invalid(_SPEC.child("nodeName"), None if node is None else Named(node), IMMUTABLE))
     _validate_places(spec, errs.errors)
     if as_given(spec, "sharedCounters") is not None and as_given(spec, "devices") is not None:
         errs.errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))

@@ -51,6 +51,17 @@ def errors_of(crd):
     return [str(error) for error in DefinitionStrategy().validate(CTX, created(crd))]
 
 
+def test_defaults_of_embedded_objects_lose_metadata_that_is_none():
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    default = {"apiVersion": "v1", "kind": "X", "metadata": {"odd": 1, "name": "a"}}
+    schema = {"type": "object", "properties": {"a": {**embedded, "default": default}}}
+    crd = definition(version(schema=schema), version("v2", schema=copy.deepcopy(schema), storage=False))
+    assert errors_of(crd) == []
+    for each in crd["spec"]["versions"]:
+        stored = each["schema"]["openAPIV3Schema"]["properties"]["a"]["default"]
+        assert stored == {"apiVersion": "v1", "kind": "X", "metadata": {"name": "a"}}
+
+
 def test_defaults():
     crd = created(
         definition(conversion={"strategy": "Webhook", "webhook": {"clientConfig": {"service": {"name": "a"}}}})
@@ -167,6 +178,12 @@ TOP = "spec.validation.openAPIV3Schema"
                 version(schema={"type": "object", "properties": {"a": {"type": "object", "default": {"b": 1}}}})
             ),
             [f'{TOP}.properties[a].default: Invalid value: {{"b":1}}: must not have unknown fields'],
+        ),
+        (
+            definition(
+                version(schema={"type": "object", "properties": {"a": {"type": "object", "default": {"c": 1, "b": 2}}}})
+            ),
+            [f'{TOP}.properties[a].default: Invalid value: {{"b":2,"c":1}}: must not have unknown fields'],
         ),
         (
             definition(

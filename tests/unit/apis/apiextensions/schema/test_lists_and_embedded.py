@@ -88,3 +88,10 @@ def test_errors_of_embedded_objects(pod, expected):
 def test_stored_metadata_that_does_not_fit_is_left_out():
     assert embedded.lenient_metadata({"name": "a", "labels": 5, "uid": "u"}) == {"name": "a", "uid": "u"}
     assert embedded.lenient_metadata("x") == {}
+
+
+def test_refused_metadata_is_shown_with_its_keys_in_order() -> None:
+    node = Node({"type": "object", "x-kubernetes-embedded-resource": True})
+    with pytest.raises(DecodeError) as caught:
+        embedded.coerce({"metadata": {"name": "a", "labels": {"a": {}}}}, node, None, [])
+    assert '{"labels":{"a":{}},"name":"a"}' in str(caught.value)

@@ -69,6 +69,15 @@ def errors_of(schema, value):
         ({"type": "integer", "multipleOf": 3}, 7, ["x: Invalid value: 7: x in body should be a multiple of 3"]),
         ({"type": "number", "multipleOf": 0.1}, 0.3, []),
         (
+            {"type": "integer", "multipleOf": 0.5, "maximum": 1.5},
+            2,
+            [
+                '<nil>: Invalid value: "": MultipleOf value must be of type integer (default format) in x',
+                '<nil>: Invalid value: "": Maximum boundary value must be of type integer (default format) in x',
+                "x: Invalid value: 2: x in body should be less than or equal to 1.5",
+            ],
+        ),
+        (
             {"type": "integer", "format": "int32"},
             1 << 40,
             ['<nil>: Invalid value: "": Checked value must be of type integer with format int32 in x'],

@@ -45,6 +45,7 @@ def test_defaults() -> None:
         ),
         ({"timeZone": ""}, {}, ['spec.timeZone: Invalid value: "": timeZone must be nil or non-empty string']),
         ({"timeZone": "A/B C"}, {}, ['spec.timeZone: Invalid value: "A/B C": unknown time zone A/B C']),
+        ({"timeZone": "A>B"}, {}, ['spec.timeZone: Invalid value: "A\\u003eB": unknown time zone A>B']),
         (
             {"timeZone": "local"},
             {},

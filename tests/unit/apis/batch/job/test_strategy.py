@@ -224,6 +224,7 @@ def changed(old: Object, spec: Object | None = None, template: Object | None = N
         ({"parallelism": 5, "suspend": True}, []),
         ({"completions": 5}, ["spec.completions: Invalid value: 5: field is immutable"]),
         ({"managedBy": "a.com/b"}, ['spec.managedBy: Invalid value: "a.com/b": field is immutable']),
+        ({"managedBy": "a.com/&"}, ['spec.managedBy: Invalid value: "a.com/\\u0026": field is immutable']),
         (
             {"selector": {"matchLabels": {"job-name": "j"}}},
             ['spec.selector: Invalid value: {"matchLabels":{"job-name":"j"}}: field is immutable'],

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from pilothouse.apis.core.pod.columns import COLUMNS, summarize
+from pilothouse.apis.core.pod.strategy import PodStatusStrategy, PodStrategy
+from pilothouse.apis.strategy import Strategy
 
 Struct = dict[str, Any]
 
@@ -116,3 +118,10 @@ def test_wide_columns() -> None:
     pod["status"] = {"podIPs": [{"ip": "10.0.0.1"}], "conditions": [{"type": "a", "status": "True"}]}
     cells = {column.name: column.cell(pod) for column in COLUMNS if column.priority}
     assert cells == {"IP": "10.0.0.1", "Node": "<none>", "Nominated Node": "<none>", "Readiness Gates": "1/2"}
+
+
+@pytest.mark.parametrize("strategy", [PodStrategy, PodStatusStrategy])
+def test_pods_at_their_end_are_marked_however_they_are_shown(strategy: type[Strategy]) -> None:
+    (condition,) = strategy().row_conditions({"status": {"phase": "Failed"}})
+    assert (condition["type"], condition["reason"]) == ("Completed", "Failed")
+    assert strategy().row_conditions({"status": {"phase": "Running"}}) == []

@@ -430,11 +430,12 @@ POD_WIDE: list[tuple[Struct, list[str]]] = [
         ["spec.HostPID: Forbidden: when `hostUsers` is false"],
     ),
     (
-        {"tolerations": [{"operator": "Equal"}, {"key": "a", "operator": "Lt", "value": "1"}]},
+        {"tolerations": [{"operator": "<"}, {"key": "a", "operator": "Lt", "value": "1"}]},
         [
-            'spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists when `key` is empty,'
+            'spec.tolerations[0].operator: Invalid value: "\\u003c": operator must be Exists when `key` is empty,'
             " which means"
             ' "match all values and all keys"',
+            'spec.tolerations[0].operator: Unsupported value: "\\u003c": supported values: "Equal", "Exists"',
             'spec.tolerations[1].operator: Unsupported value: "Lt": supported values: "Equal", "Exists", "Lt", "Gt"',
         ],
     ),
@@ -660,3 +661,18 @@ def test_refused_selectors_are_shown_in_the_order_of_their_type() -> None:
 def test_tolerations_in_annotations_that_cannot_be_read(text: str, why: str) -> None:
     key = "scheduler.alpha.kubernetes.io/tolerations"
     assert errors_of({}, {key: text}) == [f'metadata.annotations: Invalid value: "{key}": {why}']
+
+
+def test_parts_of_a_security_context_that_are_there_are_shown_whole() -> None:
+    context = {"privileged": True, "allowPrivilegeEscalation": False}
+    (told,) = errors_of(container(securityContext={**context, "capabilities": {}, "seLinuxOptions": {}}))
+    assert '"Capabilities":{"Add":null,"Drop":null}' in told
+    assert '"SELinuxOptions":{"User":"","Role":"","Type":"","Level":""},"WindowsOptions":null' in told
+
+
+def test_what_is_a_pointer_is_quoted_as_json() -> None:
+    windows = {"runAsUserName": "a<b", "gmsaCredentialSpecName": ">"}
+    told = errors_of(container(securityContext={"windowsOptions": windows, "appArmorProfile": {
+        "type": "Unconfined", "localhostProfile": "&"}}))  # fmt: skip
+    shown = sorted(error.split(": ")[2] for error in told if ".windowsOptions" in error or "localhostProfile" in error)
+    assert shown == ['"\\u0026"', '"\\u003e"', '"a\\u003cb"']

@@ -36,6 +36,7 @@ def test_defaults(kind: Any) -> None:
         ({"type": "LoadBalancer"}, {"allocateLoadBalancerNodePorts": True, "externalTrafficPolicy": "Cluster"}),
         ({"externalIPs": ["203.0.113.1"]}, {"externalTrafficPolicy": "Cluster"}),
         ({"type": "ExternalName", "externalName": "a.b"}, {"internalTrafficPolicy": None}),
+        ({"type": "ExternalName", "externalName": "a.b", "clusterIP": "None"}, {"clusterIPs": ["None"]}),
     ],
 )
 def test_defaults_by_type(kind: Any, fields: dict[str, Any], wanted: dict[str, Any]) -> None:
