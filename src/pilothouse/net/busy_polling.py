@@ -8,7 +8,9 @@ than to fall asleep and to wake up.
 
 When it does not, because the peer is far, idle or busy, the time was wasted. So after each look in vain twice as many
 expectations as before go by without one, until there is a look for one in a thousand; one that is not in vain sets that
-back. Where there is one processor the peer needs it, and nothing is looked for.
+back. Where there is one processor the peer needs it, and nothing is looked for. And where others want the processors,
+they take them from whoever always has something to do, and leave them to whoever slept before: a loop that is
+interrupted more than once in each look sleeps as ever for a while.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
+from pilothouse.net.processors import interruptions as interruptions_here
 from pilothouse.net.processors import processors as processors_here
 
 CLIENT_SECONDS: Final = 0.0001
@@ -26,12 +29,28 @@ SERVER_SECONDS: Final = 0.00025
 """What a server on this machine takes to look something up or to change it."""
 MOST_UNHEEDED: Final = 1024
 """How many expectations go by without a look, at most."""
+LOOKS: Final = 16
+"""After so many looks it is counted how often others took the processor."""
+CROWDED_UNHEEDED: Final = 256
+"""How many expectations go by where that was often."""
 
 
 class BusyPolling:
     """Looks for one kind of input, which tend to be all worthwhile or all in vain."""
 
-    __slots__ = ("_clock", "_is_looking", "_is_of_use", "_next_unheeded", "_seconds", "_soon", "_unheeded", "_until")
+    __slots__ = (
+        "_clock",
+        "_interrupted",
+        "_interruptions",
+        "_is_looking",
+        "_is_of_use",
+        "_left",
+        "_next_unheeded",
+        "_seconds",
+        "_soon",
+        "_unheeded",
+        "_until",
+    )
 
     def __init__(
         self,
@@ -39,9 +58,15 @@ class BusyPolling:
         seconds: float,
         processors: int | None = None,
         clock: Callable[[], float] = perf_counter,
+        interruptions: Callable[[], int] = interruptions_here,
     ) -> None:
         """``seconds``: for how long to look. ``processors``: how many there are for this process and its peers."""
         self._soon, self._seconds, self._clock = loop.call_soon, seconds, clock
+        self._interruptions = interruptions
+        self._interrupted = -1
+        """How often this thread had been interrupted when that was counted last; -1 when that was too often."""
+        self._left = 0
+        """After how many looks it is counted again."""
         self._is_of_use = (processors_here() if processors is None else processors) > 1
         self._is_looking = False
         self._until = 0.0
@@ -54,7 +79,8 @@ class BusyPolling:
         """Something was said that is likely to be answered at once."""
         if self._unheeded:
             self._unheeded -= 1
-        elif self._is_of_use:
+        elif self._is_of_use and (self._left or self._is_left_alone()):
+            self._left -= 1
             self._until = self._clock() + self._seconds
             if not self._is_looking:
                 self._is_looking = True
@@ -65,6 +91,15 @@ class BusyPolling:
         if self._until:
             self._until = 0.0
             self._next_unheeded = 1
+
+    def _is_left_alone(self) -> bool:
+        """Whether others took the processor in few of the last looks."""
+        before, now = self._interrupted, self._interruptions()
+        if 0 <= before < now - LOOKS:
+            self._interrupted, self._unheeded = -1, CROWDED_UNHEEDED
+            return False
+        self._interrupted, self._left = now, LOOKS
+        return True
 
     def _look(self) -> None:
         """Called in each turn of a look: a loop that has something to call does not sleep."""

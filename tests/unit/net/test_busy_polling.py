@@ -113,6 +113,30 @@ def test_several_expectations_are_one_look(loop: asyncio.AbstractEventLoop, turn
     assert loop.run_until_complete(expecting()) == pytest.approx(TURNS, abs=2)
 
 
+def test_on_a_crowded_machine_it_sleeps_for_a_while(loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
+    interrupted = 1000
+    polling = BusyPolling(loop, SECONDS, 2, clock=lambda: turns.now, interruptions=lambda: interrupted)
+
+    async def looks(crowded: bool) -> list[bool]:
+        nonlocal interrupted
+        looked = []
+        for _ in range(busy_polling.LOOKS):
+            interrupted += 2 * crowded
+            polling.expect()
+            looked.append(polling._is_looking)
+            polling.came()
+            await turns.until_asleep()
+        return looked
+
+    assert all(loop.run_until_complete(looks(False)) + loop.run_until_complete(looks(True)))
+    after = busy_polling.CROWDED_UNHEEDED + 1
+    assert not any(loop.run_until_complete(looks(False)))
+    interrupted += 1000  # by whoever was there meanwhile
+    for _ in range(after - busy_polling.LOOKS):
+        polling.expect()
+    assert all(loop.run_until_complete(looks(False)))
+
+
 def test_the_only_processor_is_left_to_the_peer(loop: asyncio.AbstractEventLoop, turns: Turns) -> None:
     polling = BusyPolling(loop, SECONDS, processors=1, clock=lambda: turns.now)
     assert look(loop, turns, polling) <= NONE

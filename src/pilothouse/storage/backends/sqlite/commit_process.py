@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import resource
 import select
 import signal
 import socket
@@ -24,6 +25,9 @@ LOOK_SECONDS = 0.0004
 """For how long the next statement is looked for without sleeping, where it tends to come so soon."""
 MOST_UNHEEDED = 1024
 """How many statements are not looked behind for, at most, where that was in vain."""
+LOOKS = 16
+"""After so many looks it is counted how often others took the processor: a busy machine is not for looking around."""
+CROWDED_UNHEEDED = 256
 _SETTINGS = ("busy_timeout = 5000", "synchronous = FULL", "wal_autocheckpoint = 4000")
 
 
@@ -35,12 +39,15 @@ class Connected:
         self._socket.setblocking(False)
         self._unheeded = 0
         self._next_unheeded = 1
+        self._interrupted = -1
+        self._left = 0
 
     def receive(self) -> bytes:
         """The next message; empty when there is no parent any more."""
         if self._unheeded:
             self._unheeded -= 1
-        else:
+        elif self._left or self._is_left_alone():
+            self._left -= 1
             until = perf_counter() + LOOK_SECONDS
             while perf_counter() < until:
                 with suppress(BlockingIOError):
@@ -53,6 +60,14 @@ class Connected:
             select.select([self._socket], [], [])
             with suppress(BlockingIOError):
                 return self._socket.recv(MOST_BYTES)
+
+    def _is_left_alone(self) -> bool:
+        before, now = self._interrupted, resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        if 0 <= before < now - LOOKS:
+            self._interrupted, self._unheeded = -1, CROWDED_UNHEEDED
+            return False
+        self._interrupted, self._left = now, LOOKS
+        return True
 
     def send(self, message: bytes) -> None:
         """Answer."""
