@@ -252,7 +252,7 @@ def test_limits_of_many_amounts(victim: Any) -> None:
 
 def test_a_mutation_for_each_of_many_params(victim: Any, crowd: Callable[[str, int], None]) -> None:
     """Each is done in no time, and waits for nothing before the next one is."""
-    crowd("params", 1_000)
+    crowd("many-params", 1_000)
     maps, name = {"apiVersion": "v1", "kind": "ConfigMap"}, "many-params"
     version = "admissionregistration.k8s.io/v1"
     expression = "Object{metadata: Object.metadata{annotations: {params.metadata.name: 'x'}}}"
@@ -265,7 +265,7 @@ def test_a_mutation_for_each_of_many_params(victim: Any, crowd: Callable[[str, i
     }
     body = {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
     assert victim.call("POST", f"{ADMISSION}/mutatingadmissionpolicies", body).status == 201
-    ref = {"namespace": "params", "selector": {}, "parameterNotFoundAction": "Allow"}
+    ref = {"namespace": "many-params", "selector": {}, "parameterNotFoundAction": "Allow"}
     bound = {"apiVersion": version, "kind": "MutatingAdmissionPolicyBinding", "metadata": {"name": name}}
     bound["spec"] = {"policyName": name, "paramRef": ref}
     assert victim.call("POST", f"{ADMISSION}/mutatingadmissionpolicybindings", bound).status == 201

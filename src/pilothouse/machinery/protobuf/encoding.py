@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from pilothouse.machinery.piecewise import in_order
 from pilothouse.machinery.protobuf import special
 from pilothouse.machinery.protobuf.known_messages import REPEATED, KnownMessages
 from pilothouse.machinery.protobuf.wire import (
@@ -51,6 +52,8 @@ from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scal
 MessageEncoder = Callable[[dict[str, Any]], bytes]
 
 _INTEGERS: Final = frozenset({"int32", "int64", "uint64", "uint8"})
+_FEW: Final = 1_000
+"""So many keys are sorted in less than a millisecond."""
 SCHEMA_KINDS: Final = frozenset({"SchemaOrBool", "SchemaOrArray", "SchemaOrStringArray"})
 
 
@@ -94,7 +97,7 @@ class _Source:
         self.lines = ["def encode(value):", "    get = value.get", "    out = []", "    add = out.append"]
         self.names: dict[str, Any] = {
             "varint": encode_varint, "a2b": a2b_base64, "double": binary.Struct("<d").pack, "EMPTY": {},
-            "strings": special.write_strings, "entry": delimited,
+            "strings": special.write_strings, "entry": delimited, "in_order": in_order,
         }  # fmt: skip
 
     def compile(self) -> MessageEncoder:
@@ -154,7 +157,7 @@ class _Source:
         tag = encode_tag(field.number, BYTES)
         optional = isinstance(kind.value, Scalar) and kind.value.kind == "bytes"
         body = "entry(b'\\x12', " + self._body(kind.value) + ")" + (" if x is not None else b''" if optional else "")
-        with self._repeated(field, "k in sorted(m)"):
+        with self._repeated(field, f"k in (sorted(m) if len(m) <= {_FEW} else in_order([*m]))"):
             self._emit(3, "x = m[k]")
             self._emit(3, f"b = entry(b'\\n', k.encode()) + ({body})")
             self._delimited(3, tag)

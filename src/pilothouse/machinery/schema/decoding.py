@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable
+from itertools import islice
 from operator import is_
 from typing import Any, Final
 
@@ -57,6 +58,7 @@ DROP: Final = object()
 _PLAIN_BELOW: Final = 1e21
 """From here on Go's encoder writes floats with an exponent."""
 _TEXT: Final = frozenset({str})
+_FEW: Final = 1_000
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
@@ -258,11 +260,22 @@ def _map_decoder(kind: MapOf) -> FieldDecoder:
     def decode_map(value: Any, seen: Seen) -> dict[str, Any]:
         if value.__class__ is not dict:
             raise DecodeError(json_type(value), go)
-        if of_text and set(map(type, value.values())) <= _TEXT:
+        if of_text and _are_texts(value):
             return value if seen.owned else value.copy()
         return {key: zero() if each is None else item(each, seen) for key, each in value.items()}
 
     return decode_map
+
+
+def _are_texts(value: dict[str, Any]) -> bool:
+    """Whether all values are; of many not in one call, which would keep the interpreter's lock for milliseconds."""
+    if len(value) <= _FEW:
+        return set(map(type, value.values())) <= _TEXT
+    values = iter(value.values())
+    while found := set(map(type, islice(values, _FEW))):
+        if not found <= _TEXT:
+            return False
+    return True
 
 
 def type_zero(kind: Type) -> Callable[[], Any]:
