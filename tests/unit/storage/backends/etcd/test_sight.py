@@ -20,6 +20,7 @@ from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 PREFIX = "/tenant/"
+PATIENCE_SECONDS = 60.0
 
 
 class Guarded:
@@ -103,7 +104,8 @@ async def test_what_others_write_holds_up_no_reader(guarded):
     async with guarded.calls("root") as others:
         for number in range(5):
             await others.write("KV/Txn", put_at_version_request(b"/other/key", b"x", number))
-            revision = await store.current_revision()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                revision = await store.current_revision()
             assert store._log.revision >= revision
     await store.close()
 
