@@ -292,6 +292,8 @@ def stateful_set_update(teller):
             pod["metadata"]["name"] == "waits-0" and has_condition_false(pod, "PodScheduled") for pod in pods
         )
     )
+    counted = lambda found: (found.get("status") or {}).get("updatedReplicas") == 1  # noqa: E731
+    teller.until("apps/v1", "statefulsets", "waits", counted)
 
 
 def has_condition_false(pod, kind):
