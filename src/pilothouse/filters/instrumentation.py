@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
@@ -29,12 +31,13 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
 
     async def handle(request: APIRequest) -> Response:
         started = clock()
-        code, size = 500, 0
+        code = 500
+        size: int | None = 0
         response: Response | None = None
         try:
             response = await following(request)
             code = response.status
-            size = len(response.body) or response.length or 0
+            size = len(response.body) or response.length
             return response
         finally:
             info = request.info
@@ -51,6 +54,8 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
             if verb in _VALIDATED and info.is_resource:
                 metrics.observe_validation(_field_validation(request), seconds)
             observe(key, code, seconds, size, request.queued_seconds)
+            if size is None and response is not None and response.parts is not None:
+                response.parts = _counted(response.parts, partial(metrics.observe_size, key))
             if request.removed_release is not None:
                 metrics.note_deprecated(info, request.removed_release)
             if seconds > SLOW_SECONDS or is_logged(REQUESTS):
@@ -59,6 +64,17 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
                 _count_while_it_lasts(request, response, metrics.long_running(key))
 
     return handle
+
+
+def _counted(parts: Iterable[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
+    """All parts, and how many bytes of them were taken when nobody takes any more."""
+    size = 0
+    try:
+        for part in parts:
+            size += len(part)
+            yield part
+    finally:
+        tell(size)
 
 
 def _canonical(verb: str, request: APIRequest) -> str:

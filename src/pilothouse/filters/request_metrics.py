@@ -89,8 +89,11 @@ class RequestMetrics:
         )
         self._known: dict[Key, RequestSeries] = {}
 
-    def observe(self, key: Key, code: int, seconds: float, size: int = 0, queued: float = 0.0) -> None:
-        """One request is done. Paths that lead nowhere are counted together: clients can think of too many."""
+    def observe(self, key: Key, code: int, seconds: float, size: int | None = 0, queued: float = 0.0) -> None:
+        """One request is done. Paths that lead nowhere are counted together: clients can think of too many.
+
+        Where the answer's size is not known yet, ``observe_size`` tells of it later.
+        """
         series = self._known.get(key)
         if series is None:
             if code in _NOWHERE or len(self._known) >= MAX_HISTOGRAMS:
@@ -103,10 +106,16 @@ class RequestMetrics:
         series.durations.observe(seconds)
         if series.sli is not None:
             series.sli.observe(seconds - queued)
-        if series.sizes is not None:
+        if series.sizes is not None and size is not None:
             series.sizes.observe(size)
         if code in _TERMINATED:
             self._terminations.labelled(*_short_values(key), str(code)).value += 1
+
+    def observe_size(self, key: Key, size: int) -> None:
+        """So long was an answer that was made while it was sent."""
+        series = self._known.get(key)
+        if series is not None and series.sizes is not None:
+            series.sizes.observe(size)
 
     def _make_series(self, key: Key) -> RequestSeries:
         short = _short_values(key)

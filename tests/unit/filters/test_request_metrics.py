@@ -49,6 +49,22 @@ async def test_writes_tell_apply_dry_run_and_the_size_of_their_bodies(ask: Ask) 
     assert 'apiserver_requested_deprecated_apis{group="",version="v1",resource="componentstatuses"' in page
 
 
+@pytest.mark.parametrize(("taken", "size"), [(2, 30), (1, 10)])
+async def test_an_answer_of_unknown_length_is_as_long_as_what_was_taken_of_it(ask: Ask, taken: int, size: int) -> None:
+    metrics = RequestMetrics()
+    answer = answering(200, parts=[b"x" * 10, b"y" * 20], length=None)
+    response = await with_instrumentation(answer, metrics)(ask("GET", "/api/v1/pods"))
+    assert not samples(metrics).get(("apiserver_response_sizes_count", "LIST", "pods", ""))
+    parts = iter(response.parts or ())
+    for _ in range(taken):
+        next(parts)
+    response.parts = None
+    del parts
+    found = samples(metrics)
+    assert found["apiserver_response_sizes_count", "LIST", "pods", ""] == 1
+    assert found["apiserver_response_sizes_sum", "LIST", "pods", ""] == size
+
+
 async def test_paths_that_lead_nowhere_are_counted_together(ask: Ask) -> None:
     metrics = RequestMetrics()
     for number in range(50):
