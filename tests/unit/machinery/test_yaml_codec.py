@@ -105,7 +105,8 @@ def test_what_is_overwritten_may_be_wrong(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: .nan\nb: 1\nb: 2", "a: 1\na: .nan", "a: " + "[.nan," * 200 + "]" * 200 + "\na: 1"]
+    "text",
+    ["a: .nan\nb: 1\nb: 2", "a: 1\na: .nan", "a: {b: 1}\na: {b: .nan}", "a: " + "[.nan," * 200 + "]" * 200 + "\na: 1"],
 )
 def test_what_is_not_overwritten_is_told(text: str) -> None:
     with pytest.raises(YamlError, match="unsupported value: NaN"):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pilothouse.apis.core.checks import check_not_negative, check_qualified_name
 from pilothouse.machinery import names, quantity
-from pilothouse.machinery.field_errors import FieldError, Path, invalid
+from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid
 
 CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 _COUNTED: Final = frozenset(
@@ -70,11 +70,12 @@ def is_pod_level(name: str) -> bool:
 
 def check_resource_name(path: Path, name: str) -> list[FieldError]:
     """Any resource's name: standard, or with a domain."""
-    errs = check_qualified_name(path, name)
+    shown = Named(name)
+    errs = check_qualified_name(path, shown)
     if errs:
         return errs
     if "/" not in name and name not in _STANDARD and not is_quota_resource(name):
-        return [invalid(path, name, "must be a standard resource type or fully qualified")]
+        return [invalid(path, shown, "must be a standard resource type or fully qualified")]
     return []
 
 
@@ -83,9 +84,9 @@ def check_container_resource_name(path: Path, name: str) -> list[FieldError]:
     errs = check_resource_name(path, name)
     if "/" not in name:
         if name not in CONTAINER_RESOURCES and not is_huge_page(name):
-            errs.append(invalid(path, name, "must be a standard resource for containers"))
+            errs.append(invalid(path, Named(name), "must be a standard resource for containers"))
     elif not is_native(name) and not is_extended(name):
-        errs.append(invalid(path, name, "doesn't follow extended resource name standard"))
+        errs.append(invalid(path, Named(name), "doesn't follow extended resource name standard"))
     return errs
 
 
@@ -93,7 +94,7 @@ def check_quota_resource_name(path: Path, name: str) -> list[FieldError]:
     """A resource that quotas may limit."""
     errs = check_resource_name(path, name)
     if "/" not in name and not is_quota_resource(name):
-        errs.append(invalid(path, name, "must be a standard resource for quota"))
+        errs.append(invalid(path, Named(name), "must be a standard resource for quota"))
     return errs
 
 

@@ -107,6 +107,7 @@ def _seconds(fields: dict[int, Any]) -> int:
 @_remember
 def read_time(data: bytes) -> str | None:
     fields = read_fields(data)
+    _number(fields, 1, "Seconds")
     _number(fields, 2, "Nanos")
     seconds = _seconds(fields)
     return times.format_time(times.Instant(seconds)) if data and seconds != _FIRST_SECOND else None
@@ -115,6 +116,7 @@ def read_time(data: bytes) -> str | None:
 @_remember
 def read_micro_time(data: bytes) -> str | None:
     fields = read_fields(data)
+    _number(fields, 1, "Seconds")
     micros = int(signed(_number(fields, 2, "Nanos"), 32) / 1000)
     instant = times.Instant(_seconds(fields) + micros // 1_000_000, micros % 1_000_000 * 1000)
     if not data or instant == times.ZERO_INSTANT:

@@ -308,6 +308,8 @@ class _Builder:
                 self._note(_MAKING_VALUES, fail(f"invalid map key: {_go_syntax(value)}"))
                 value = ""
             frame.key, frame.has_key = value, True
+            if self._problems and (type(value), value) in frame.seen:
+                self._forget(frame, value)
         elif frame.merging:
             frame.has_key = frame.merging = False
             self._merge(frame, value, line)
@@ -326,8 +328,6 @@ class _Builder:
         typed = (type(key), key)
         frame.key = key
         if typed in frame.seen:
-            if self._problems:
-                self._forget(frame, key)
             self.repeated.append(f"line {line + 1}: key {_go_syntax(key)} already set in map")
         frame.seen.add(typed)
         if key is None:

@@ -150,6 +150,13 @@ def test_a_field_is_named_as_in_go() -> None:
         protobuf.decode_message(spec, _varint(spec.fields["serviceAccount"].number << 3) + b"\x01")
 
 
+def test_faults_of_times_are_told_in_the_order_of_their_fields() -> None:
+    meta = types.struct("meta.v1.ObjectMeta")
+    wrong = _varint(meta.fields["creationTimestamp"].number << 3 | 2) + b"\x04\x0a\x00\x12\x00"
+    with pytest.raises(ProtobufError, match=r"^proto: wrong wireType = 2 for field Seconds$"):
+        protobuf.decode_message(meta, wrong)
+
+
 def test_nesting_is_bounded() -> None:
     schema = types.struct("apiextensions.v1.JSONSchemaProps")
     number = schema.fields["not"].number

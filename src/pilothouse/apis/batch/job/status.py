@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pilothouse.apis.batch.job.indexes import IndexesError, count_indexes, find_overlap
 from pilothouse.apis.validation import IMMUTABLE, non_negative
-from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, duplicate, invalid, required
+from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Named, Path, duplicate, invalid, required
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.times import parse_time
 
@@ -87,7 +87,7 @@ def _validate_uncounted(uncounted: Object, errs: list[FieldError]) -> None:
             if not uid:
                 errs.append(invalid(path, uid, "must not be empty"))
             elif uid in seen:
-                errs.append(duplicate(path, uid))
+                errs.append(duplicate(path, Named(uid)))
             seen.add(uid)
 
 

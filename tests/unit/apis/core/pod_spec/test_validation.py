@@ -676,3 +676,8 @@ def test_what_is_a_pointer_is_quoted_as_json() -> None:
         "type": "Unconfined", "localhostProfile": "&"}}))  # fmt: skip
     shown = sorted(error.split(": ")[2] for error in told if ".windowsOptions" in error or "localhostProfile" in error)
     assert shown == ['"\\u0026"', '"\\u003e"', '"a\\u003cb"']
+
+
+def test_names_of_resources_are_quoted_as_json() -> None:
+    told = errors_of(container(resources={"limits": {"a<b": "1"}}))
+    assert told and all('"a\\u003cb"' in error for error in told)
