@@ -17,7 +17,7 @@ from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.errors import CallFailed
 from pilothouse.storage.backends.etcd.messages import prefix_range, put_if_request
 from pilothouse.storage.backends.etcd.sight import Sight
-from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd
+from pilothouse.testing.etcd_process import SURVIVES_KILLS, EtcdCluster, find_etcd, reports_progress
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
 
@@ -141,6 +141,10 @@ async def test_a_member_is_killed_and_comes_back(rounds):
         await run_with_faults(cluster, fault)
 
 
+@pytest.mark.skipif(
+    not reports_progress(),
+    reason="etcd before 3.4.31 and 3.5.13 does not say reliably how far a watch is (name a newer one: ETCD)",
+)
 @pytest.mark.parametrize("rounds", ROUNDS)
 async def test_members_fail_while_others_write_what_may_not_be_seen(monkeypatch, rounds):
     """Revisions without events between those of the log: nobody waits for them, nothing is passed over."""

@@ -15,9 +15,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pilothouse.storage.backends.etcd.versions import answers_progress_requests
 from pilothouse.testing.etcd_links import Link
 from pilothouse.testing.networks import Host
 from pilothouse.testing.ports import free_port
@@ -44,6 +46,16 @@ def find_etcd() -> str | None:
         if path.exists():
             return str(path)
     return shutil.which("etcd")
+
+
+@cache
+def reports_progress() -> bool:
+    """Whether the etcd there is can be believed how far a watch is, which who sees some keys only has to ask."""
+    binary = find_etcd()
+    if binary is None:
+        return False
+    told = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    return answers_progress_requests(told.partition("etcd Version: ")[2])
 
 
 class EtcdMember:

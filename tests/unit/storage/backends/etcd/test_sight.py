@@ -16,9 +16,13 @@ from pilothouse.storage.backends.etcd import backend as backend_module
 from pilothouse.storage.backends.etcd.compactor import compact
 from pilothouse.storage.backends.etcd.connection import Connection
 from pilothouse.storage.backends.etcd.messages import put_at_version_request
-from pilothouse.testing.etcd_process import EtcdCluster, find_etcd
+from pilothouse.testing.etcd_process import EtcdCluster, find_etcd, reports_progress
 
 pytestmark = pytest.mark.skipif(find_etcd() is None, reason="there is no etcd")
+needs_progress = pytest.mark.skipif(
+    not reports_progress(),
+    reason="etcd before 3.4.31 and 3.5.13 does not say reliably how far a watch is (name a newer one: ETCD)",
+)
 PREFIX = "/tenant/"
 PATIENCE_SECONDS = 60.0
 
@@ -89,6 +93,7 @@ async def store(guarded):
     await store.close()
 
 
+@needs_progress
 async def test_a_server_needs_no_more_than_its_prefix(guarded, store):
     async with guarded.calls("root") as others:
         writing = asyncio.get_running_loop().create_task(guarded.write_others(others))
@@ -102,6 +107,7 @@ async def test_a_server_needs_no_more_than_its_prefix(guarded, store):
     assert await store.compacted_revision() == revisions[9]
 
 
+@needs_progress
 async def test_what_others_write_holds_up_no_reader(guarded, store):
     """A revision of theirs brings no event; etcd is asked whether one of ours is missing."""
     async with guarded.calls("root") as others:
