@@ -36,12 +36,20 @@ Address = tuple[str, int]
 Broken = (OSError, HTTPException, json.JSONDecodeError)
 
 
+class _Socket(ssl.SSLSocket):
+    """Closes when it is forgotten: where a server dies just before the handshake, ssl leaves it open."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Caller:
     """Asks any of the servers on one connection, and connects anew to any of them when told to."""
 
     def __init__(self, servers: Sequence[Address], tls: ssl.SSLContext, seed: int) -> None:
         self.random = random.Random(seed)
         self._servers, self._tls = servers, tls
+        tls.sslsocket_class = _Socket
         self._connection: HTTPSConnection | None = None
 
     def disconnect(self) -> None:
