@@ -45,6 +45,10 @@ OBJECTS: list[tuple[str, dict[str, Any]]] = [
     (f"{NAMESPACE}/configmaps", {"metadata": {"name": "x"}, "data": {"key": "value"}}),
     (f"{NAMESPACE}/pods", {**POD, "metadata": {"name": "x"}}),
     *((f"{NAMESPACE}/pods", {**POD, "metadata": {"name": f"x{number}"}}) for number in range(2 * CLIENTS)),
+    *(
+        (f"{NAMESPACE}/configmaps", {"metadata": {"name": f"x{number}"}, "data": {"key": ""}})
+        for number in range(2 * CLIENTS)
+    ),
     (f"/apis/{RBAC}/v1/clusterrolebindings", GRANT),
     ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD),
 ]
@@ -57,7 +61,7 @@ class Load:
     title: str
     method: str
     path: str
-    body: Callable[[int], dict[str, Any]] = field(default=lambda number: {})
+    body: Callable[[int], object] = field(default=lambda number: {})
     form: str = "application/json"
     who: str = "exempt"
 
@@ -74,6 +78,18 @@ class Load:
 def _applied(number: int, value: str) -> dict[str, Any]:
     metadata = {"name": f"applied{number % (2 * CLIENTS)}"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
+
+
+def _changed(number: int) -> dict[str, Any]:
+    return {"metadata": {"name": f"x{number % (2 * CLIENTS)}"}, "data": {"key": str(number)}}
+
+
+def _pod(number: int) -> dict[str, Any]:
+    return {**POD, "metadata": {"name": f"x{number % (2 * CLIENTS)}"}}
+
+
+def _status(number: int) -> dict[str, Any]:
+    return {"conditions": [{"type": "Bench", "status": "True", "message": str(number)}]}
 
 
 APPLY = (f"{NAMESPACE}/configmaps/appliedNUMBER?fieldManager=bench&force=true", "application/apply-patch+yaml")
@@ -97,6 +113,16 @@ WRITTEN = [
         lambda n: {"metadata": {"annotations": {"x": str(n)}}},
         MERGE[1],
     ),
+    Load("update of a config map", "PUT", f"{NAMESPACE}/configmaps/xNUMBER", _changed),
+    Load(
+        "JSON patch of a config map",
+        "PATCH",
+        f"{NAMESPACE}/configmaps/xNUMBER",
+        lambda n: [{"op": "replace", "path": "/data/key", "value": str(n)}],
+        "application/json-patch+json",
+    ),
+    Load("status patch of a pod", "PATCH", f"{MERGE[0]}/status", lambda n: {"status": _status(n)}, MERGE[1]),
+    Load("status update of a pod", "PUT", f"{MERGE[0]}/status", lambda n: {**_pod(n), "status": _status(n)}),
     Load("apply, no change", "PATCH", APPLY[0], lambda n: _applied(n, "1"), APPLY[1]),
     Load("apply", "PATCH", APPLY[0], lambda n: _applied(n, str(n)), APPLY[1]),
 ]

@@ -139,8 +139,9 @@ class PartsSender:
         return None
 
     def _send_batch(self) -> bool:
-        batch, size, more = [self._head], 0, False
-        self._head = b""
+        head, self._head = self._head, b""
+        batch: list[bytes] = []
+        size, more = 0, False
         for part in self._parts:
             batch.append(part)
             size += len(part)
@@ -155,10 +156,13 @@ class PartsSender:
                 raise ValueError(f"response parts end {self._remaining} bytes short of their length")
         if self._chunked:
             if size:
-                batch[0] += b"%x\r\n" % size
+                head += b"%x\r\n" % size
                 batch.append(b"\r\n")
             if not more:
                 batch.append(last_chunk(()))
+        if head:
+            batch.insert(0, head)
+        # One part alone, as of most of a long list, is not copied here.
         self._gate.transport.write(b"".join(batch))
         return more
 
