@@ -104,9 +104,14 @@ def _aside_if_long(hook: Callable[[Attributes], Coroutine[Any, Any, None]]) -> S
         if attributes.weight < LONG:
             await hook(attributes)
         else:
-            await aside(finish, hook(attributes), weight=attributes.weight)
+            await aside(_finish, hook, attributes, weight=attributes.weight)
 
     return step
+
+
+def _finish(hook: Callable[[Attributes], Coroutine[Any, Any, None]], attributes: Attributes) -> None:
+    # The coroutine is made in the thread: one that is made before may never be begun, where nobody waits any more.
+    finish(hook(attributes))
 
 
 class AdmissionChain:

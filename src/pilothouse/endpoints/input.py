@@ -97,7 +97,7 @@ class Expected:
         """The refusal of a body whose kind could be read and whose content could not."""
         return cannot_handle(gvk, self, why)
 
-    def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+    def strict_error(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         """The refusal of a body with fields that stand twice or that nobody knows."""
         return self.unreadable(gvk, why)
 
@@ -431,7 +431,7 @@ def report(request: APIRequest, validation: str, gvk: GroupVersionKind, expected
     if not errs or validation == "Ignore":
         return
     if validation == "Strict":
-        raise expected.too_much(gvk, "strict decoding error: " + ", ".join(errs))
+        raise expected.strict_error(gvk, "strict decoding error: " + ", ".join(errs))
     for error in errs:
         request.warn(error)
 

@@ -6,7 +6,8 @@ Neither holds more than one batch beyond the transport's own buffer: both stop w
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from time import perf_counter
+from typing import Final, Protocol
 
 from pilothouse.net.framing import CHUNKED, UNFRAMED, Framing, chunk, last_chunk
 from pilothouse.net.request_body import ClientDisconnected, Trailers
@@ -14,6 +15,8 @@ from pilothouse.net.request_body import ClientDisconnected, Trailers
 # Small enough that the copies made on the way (joined, encrypted) are reused heap memory. Measured over TLS: larger
 # batches go through mmap and cost up to half the throughput in page errors.
 BATCH = 60 * 1024
+_SECONDS: Final = 0.001
+"""What a batch may take whose parts are made as it is sent."""
 
 
 class Outlet(Protocol):
@@ -141,11 +144,11 @@ class PartsSender:
     def _send_batch(self) -> bool:
         head, self._head = self._head, b""
         batch: list[bytes] = []
-        size, more = 0, False
+        size, more, ends = 0, False, perf_counter() + _SECONDS
         for part in self._parts:
             batch.append(part)
             size += len(part)
-            if size >= BATCH:
+            if size >= BATCH or (self._remaining is None and perf_counter() >= ends):
                 more = True
                 break
         if self._remaining is not None:
@@ -160,10 +163,15 @@ class PartsSender:
                 batch.append(b"\r\n")
             if not more:
                 batch.append(last_chunk(()))
+<<<<<<< HEAD
         if head:
             batch.insert(0, head)
         # One part alone, as of most of a long list, is not copied here.
         self._gate.transport.write(b"".join(batch))
+=======
+        if data := b"".join(batch):
+            self._gate.transport.write(data)
+>>>>>>> faa052695ed4cb3a313dbff06a3ab0d02f44fc48
         return more
 
 

@@ -1,10 +1,12 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from pilothouse.net import writing
 from pilothouse.net.messages import BodyWriter, ClientDisconnected, Request, Response
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -233,3 +235,35 @@ async def test_there_is_no_way_out_to_a_slow_reader_or_one_that_has_gone(serve: 
     assert 0 < await slow < 1 << 20
     await client.close()
     assert await gone is None
+
+
+@pytest.mark.parametrize("part", [b"", b"x" * 10])
+def test_parts_that_take_long_to_make_leave_in_small_batches(monkeypatch: pytest.MonkeyPatch, part: bytes) -> None:
+    """Compressed ones are hardly ever more than nothing: no batch of 60 KB would come together for long."""
+    now, made, batches, turns, ends = 0.0, 0, [], [], []
+
+    def parts() -> Iterator[bytes]:
+        nonlocal now, made
+        for _ in range(100):
+            now, made = now + 0.0004, made + 1
+            yield part
+
+    class Outlet:
+        def write(self, data: bytes) -> None: ...
+        def is_closing(self) -> bool:
+            return False
+
+        def get_write_buffer_size(self) -> int:
+            return 0
+
+    monkeypatch.setattr(writing, "perf_counter", lambda: now)
+
+    class Turns:
+        call_soon = staticmethod(turns.append)
+
+    writing.PartsSender(writing.WriteGate(Outlet()), Turns(), b"head", parts(), None, ends.append, chunked=True).run()
+    while not ends:
+        batches.append(made)
+        turns.pop()()
+    assert ends == [None]
+    assert [after - before for before, after in pairwise([0, *batches])] == [3] * 33

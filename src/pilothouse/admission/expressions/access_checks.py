@@ -6,10 +6,9 @@ Answers are kept for one request; every round answers one more question, so the 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pilothouse.authz.attributes import Attributes as Question
 from pilothouse.authz.authorizer import AuthorizationFailed, Authorizer, Decision
@@ -20,9 +19,9 @@ from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery import fields, labels
 from pilothouse.machinery.user import User, service_account_groups, service_account_name
 from pilothouse.machinery.workers import attempted
+from pilothouse.net.work_turns import SECONDS, request_turns
 
 T = TypeVar("T")
-_TURN_SECONDS: Final = 0.002
 
 
 class _Unanswered(Exception):
@@ -41,7 +40,7 @@ class AccessChecks:
     def __init__(self, authorizer: Authorizer | None, user: User) -> None:
         self._authorizer, self._user = authorizer, user
         self._answers: dict[AccessCheck, DecisionValue] = {}
-        self._turn_ends = perf_counter() + _TURN_SECONDS
+        self._turn_ends = perf_counter() + SECONDS
 
     def bindings(self, attributes: Attributes) -> dict[str, Any]:
         """The two variables."""
@@ -62,11 +61,10 @@ class AccessChecks:
         """The result of an evaluation, repeated until all its questions are answered.
 
         ``weight`` is that of what is done besides evaluating, in bytes. A policy may be asked about each of ten
-        thousand params, which waits for nothing: others get their turn in between.
+        thousand params, which waits for nothing: others get their turn in between, however many are asked so much.
         """
         if perf_counter() > self._turn_ends:
-            await asyncio.sleep(0)
-            self._turn_ends = perf_counter() + _TURN_SECONDS
+            self._turn_ends = await request_turns().begin()
         while True:
             try:
                 return await attempted(weight, evaluate)

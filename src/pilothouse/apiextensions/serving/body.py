@@ -51,7 +51,7 @@ class CustomBody(Expected):
         why = f"Object 'Kind' is missing in '{shown.decode('utf-8', 'replace')}'"
         return cannot_handle(self.gvk._replace(version=version), self, why)
 
-    def too_much(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
+    def strict_error(self, gvk: GroupVersionKind, why: str) -> errors.StatusError:
         if not gvk.version:
             return errors.bad_request("Object 'apiVersion' is missing in 'object has no apiVersion field'")
         return cannot_handle(gvk, self, why)

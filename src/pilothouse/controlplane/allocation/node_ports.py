@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 
 from pilothouse.controlplane.allocation.metrics import AllocationMetrics
 from pilothouse.controlplane.allocation.ranges import PortRange, PortSet
+from pilothouse.machinery.workers import weighed
 from pilothouse.registry.store.stored_form import MediaType, read_plain, write_plain
 from pilothouse.storage.backends.contract import Backend, Conflict, KeyExists
 
@@ -81,10 +82,11 @@ class NodePorts:
             self._known = None
             return (await self._current())[0].copy()
 
-    async def change(self, work: Callable[[PortSet], T]) -> T:
+    async def change(self, work: Callable[[PortSet], T], weight: int = 0) -> T:
         """Let ``work`` change the ports and keep the result.
 
-        It may be called again, on a fresh set, and must change nothing else. What it raises is raised.
+        It may be called again, on a fresh set, and must change nothing else. What it raises is raised. It is called
+        aside where its input is long, of ``weight`` bytes.
         """
         async with self._lock:
             while True:
@@ -92,7 +94,7 @@ class NodePorts:
                 ports, version = await self._current()
                 trial = ports.copy()
                 try:
-                    result = work(trial)
+                    result = await weighed(weight, work, trial)
                 except Exception:
                     if not remembered:
                         self.metrics.asked_ports(trial)

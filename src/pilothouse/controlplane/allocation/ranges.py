@@ -188,25 +188,33 @@ class PortSet:
 
 
 class DryPortSet(PortSet):
-    """Ports for a dry run: nothing is kept, and chosen ports are only examples of what could be."""
+    """Ports for a dry run: nothing is kept, and chosen ports are only examples of what could be.
 
-    __slots__ = ("_chosen", "_taken")
+    So there is no end to them, and a service may ask for a hundred thousand.
+    """
+
+    __slots__ = ("_chosen", "_highest", "_taken")
     _GUESS: Final = 32768
 
     def __init__(self, taken: PortSet) -> None:
         super().__init__(taken.range, taken.bits, taken.rng)
         self._taken = taken.copy()
-        self._chosen: list[int] = []
+        self._chosen: set[int] = set()
+        self._highest = self._GUESS
 
     def allocate(self, port: int) -> None:
         if port in self._taken or port in self._chosen:
             raise RangeError("provided port is already allocated")
-        self._chosen.append(port)
+        self._choose(port)
 
     def allocate_next(self) -> int:
-        port = max(self._chosen, default=self._GUESS) + 1
-        self._chosen.append(port)
+        port = self._highest + 1
+        self._choose(port)
         return port
+
+    def _choose(self, port: int) -> None:
+        self._highest = max(port, self._highest) if self._chosen else port
+        self._chosen.add(port)
 
     def release(self, port: int) -> None:
         """Nothing is kept, so nothing is given back."""

@@ -77,10 +77,11 @@ class ServiceAllocations:
         try:
             await self._take_ips(ctx, service, spec, allocation)
             allocation.ports = await self._plan_ports(ctx, lambda ports: plan_create(spec, name, ports))
+            await weighed(ctx.weight, allocation.ports.apply, spec)
         except BaseException:
             await self._undo(ctx, allocation)
             raise
-        return self._settled(ctx, allocation, spec)
+        return Allocation(self) if ctx.dry_run else allocation
 
     async def allocate_update(self, ctx: Context, service: Object, old: Object) -> Allocation:
         """Give a changed service what it needs now. Raises the Status that refuses it, with nothing left allocated."""
@@ -94,10 +95,11 @@ class ServiceAllocations:
         try:
             await self._change_ips(ctx, service, before, allocation)
             allocation.ports = await self._plan_ports(ctx, lambda ports: plan_update(spec, before, name, ports))
+            await weighed(ctx.weight, allocation.ports.apply, spec)
         except BaseException:
             await self._undo(ctx, allocation)
             raise
-        return self._settled(ctx, allocation, spec)
+        return Allocation(self) if ctx.dry_run else allocation
 
     async def release(self, service: Object) -> None:
         """Give back everything a removed service had."""
@@ -118,18 +120,14 @@ class ServiceAllocations:
 
             await self.node_ports.change(free)
 
-    def _settled(self, ctx: Context, allocation: Allocation, spec: Spec) -> Allocation:
-        allocation.ports.apply(spec)
-        return Allocation(self) if ctx.dry_run else allocation
-
     async def _undo(self, ctx: Context, allocation: Allocation) -> None:
         if not ctx.dry_run:
             await allocation.undo()
 
     async def _plan_ports(self, ctx: Context, work: _Work) -> PortPlan:
         if ctx.dry_run:
-            return work(DryPortSet(await self.node_ports.peek()))
-        return await self.node_ports.change(work)
+            return await weighed(ctx.weight, work, DryPortSet(await self.node_ports.peek()))
+        return await self.node_ports.change(work, ctx.weight)
 
     # Addresses
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 from typing import Any
 
 import pytest
 
 from pilothouse.apis.strategy import Context
+from pilothouse.controlplane.allocation import services
+from pilothouse.controlplane.allocation.port_plans import PortPlan, plan_create
 from pilothouse.machinery.errors import StatusError
+from pilothouse.machinery.workers import LONG
 
 
 async def test_a_cluster_ip(world: Any, service: Any, ctx: Context) -> None:
@@ -284,3 +288,19 @@ async def test_many_writers_on_several_servers(world: Any, service: Any, ctx: Co
     assert len(set(ports)) == len(ports)
     assert (set(ips), set(ports)) == (w.ips, w.ports)
     assert len(kept) > 20
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_the_ports_of_a_long_service_are_chosen_aside(
+    world: Any, service: Any, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+    threads = set()
+
+    def plan(spec: Any, name: str, ports: Any) -> PortPlan:
+        threads.add(threading.current_thread())
+        return plan_create(spec, name, ports)
+
+    monkeypatch.setattr(services, "plan_create", plan)
+    ctx = Context(namespace="ns", now="2026-01-02T03:04:05Z", dry_run=dry_run, weight=LONG)
+    await world().server().allocate_create(ctx, service(type="NodePort", ports=[{"port": 1}]))
+    assert threads and threading.main_thread() not in threads

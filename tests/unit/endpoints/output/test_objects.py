@@ -160,4 +160,7 @@ async def test_items_of_a_long_list_are_made_as_the_client_takes_them(media: Med
     found = orjson.loads(gzip.decompress(sent) if gzipped else sent)[items]
     names = [(item["object"] if items == "rows" else item)["metadata"]["name"] for item in found]
     assert names == [*map(str, range(count)), "long"]
+    if gzipped:
+        fresh = await compress(Response(200, parts=iter([b"x"] * count), length=None))
+        assert len(list(fresh.parts or ())) > count, "whoever sends them cannot stop in between"
     assert all(entry.passing is not None for entry in entries)

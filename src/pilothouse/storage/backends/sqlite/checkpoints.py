@@ -40,7 +40,11 @@ _COPY: Final = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class Checkpoints:
-    """See the module's docstring. All methods but `wrote`, `_run` and `_copy` are called on the writer's thread."""
+    """See the module's docstring. All methods but `wrote`, `_run` and `_copy` are called on the writer's thread.
+
+    `wrote` is called wherever a batch ends, which may be on the loop while the thread keeps up with what came before:
+    what is counted may then be a batch too little or too much.
+    """
 
     def __init__(self, path: str, connection: sqlite3.Connection) -> None:
         self._path, self._connection = path, connection
@@ -103,8 +107,13 @@ class Checkpoints:
 
     def _copy_aside(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="pilothouse-sqlite-checkpoints", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="pilothouse-sqlite-checkpoints", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no thread left; the next time it may have
+                logger.warning("%s-wal is not copied aside: %s", self._path, error)
+                return
+            self._thread = thread
         self._wake.set()
 
     def _finish(self) -> None:

@@ -1,6 +1,7 @@
 """The process that a busy writer has its statements executed by: ``commit_process.py DATABASE SOCKET``.
 
-Each message on the socket is a statement, and is answered by whether it wrote rows. It ends when its parent does.
+``DATABASE`` is a URI, which says that the file has to be there: a database is never made here. Each message on the
+socket is a statement, and is answered by whether it wrote rows. It ends when its parent does.
 
 It is run as a script, without site-packages and without importing anything of ours, so that it is there in a few
 milliseconds and takes a few megabytes.
@@ -79,9 +80,9 @@ def main() -> None:
     # Interrupts of a terminal and ends of a service reach us too, but are for our parent, and we end with it.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    path, descriptor = sys.argv[1], int(sys.argv[2])
+    database, descriptor = sys.argv[1], int(sys.argv[2])
     parent = Connected(descriptor)
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(database, isolation_level=None, uri=True)
     for setting in _SETTINGS:
         connection.execute(f"PRAGMA {setting}")
     with suppress(OSError):

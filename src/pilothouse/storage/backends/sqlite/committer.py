@@ -11,13 +11,15 @@ the thread; one that it may have written before it died is `Doubtful`, and has t
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import marshal
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +30,7 @@ from pilothouse.storage.backends.sqlite.writing import Statement
 
 logger = logging.getLogger(__name__)
 MOST_BYTES: Final = 64 * 1024
-"""Of the values of a batch: longer ones take a while anyway, and should not be copied twice."""
+"""Of the keys and values of a batch: longer ones take a while anyway, and should not be copied twice."""
 MANY_BATCHES: Final = 64
 """So many in a second are worth a process."""
 PATIENCE_SECONDS: Final = 10.0
@@ -43,7 +45,8 @@ class Committer:
 
     def __init__(self, path: str, loop: asyncio.AbstractEventLoop, answered: Callable[[bool | None], None]) -> None:
         """``answered`` is told whether what was sent is written; None where nobody can say any more."""
-        self._path, self._loop, self._answered = path, loop, answered
+        self._database = f"{Path(os.path.abspath(path)).as_uri()}?mode=rw"
+        self._loop, self._answered = loop, answered
         self._polling = BusyPolling(loop, SERVER_SECONDS)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -67,23 +70,26 @@ class Committer:
         return soon
 
     def start(self) -> socket.socket | None:
-        """Start the process; to be connected on the loop."""
+        """Start the process; to be connected on the loop. None where that cannot be, for want of descriptors, say."""
         self.wait()
-        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        here.setblocking(False)
-        command = [sys.executable, "-I", "-S", str(Path(commit_process.__file__)), self._path, str(there.fileno())]
-        quiet = subprocess.DEVNULL
-        try:
-            self._process = subprocess.Popen(
-                command, stdin=quiet, stdout=quiet, stderr=quiet, pass_fds=[there.fileno()]
-            )
-        except OSError as error:
-            logger.debug("there is no process to commit with: %s", error)
-            here.close()
-            return None
-        finally:
-            there.close()
-        return here
+        with ExitStack() as undoing:
+            try:
+                here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                undoing.callback(here.close)
+                with there:
+                    here.setblocking(False)
+                    self._process = subprocess.Popen(
+                        [sys.executable, "-I", "-S", commit_process.__file__, self._database, str(there.fileno())],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        pass_fds=[there.fileno()],
+                    )
+            except OSError as error:
+                logger.debug("there is no process to commit with: %s", error)
+                return None
+            undoing.pop_all()
+            return here
 
     def connect(self, connected: socket.socket | None) -> None:
         """Listen to the process."""
@@ -98,8 +104,9 @@ class Committer:
             self._socket.send(marshal.dumps(statement))
         except ValueError:  # there is something in it that cannot be sent
             return False
-        except OSError:
-            self._give_up()
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                self._give_up()
             return False
         self._is_asked = True
         self._polling.expect()
@@ -148,7 +155,7 @@ class Committer:
             self._answered(message == _WRITTEN if message else None)
 
     def _give_up(self) -> None:
-        """The process has gone; there may be another."""
+        """The process has gone; there may be another, unless this one could not even begin."""
+        self._is_wanted = self.is_ready
         self.close()
         self.kill()
-        self._is_wanted = True

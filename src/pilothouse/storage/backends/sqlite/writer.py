@@ -364,8 +364,9 @@ class Writer:
             problem = self._problem("written to", error)
             plan = Plan(self._seen, self._seen)  # nothing that would have to be settled
             plan.results.extend((write.result, problem) for write in writes if write.result is not None)
+        is_due = bool(plan.events) and self._checkpoints.wrote(len(plan.events), _size(batch))
         self._post(self._finish, plan, len(writes))
-        if plan.events and self._checkpoints.wrote(len(plan.events), _size(batch)):
+        if is_due:
             self._checkpoints.keep_up()
 
     def _finish(self, plan: Plan, count: int) -> None:
@@ -394,7 +395,11 @@ class Writer:
         return append(self._connection, statement)
 
     def _was_written(self, plan: Plan) -> bool:
-        """Whether the plan's rows are there; who wrote others meanwhile did not write the same under these numbers."""
+        """Whether the plan's rows are there.
+
+        Another server may have written under these numbers meanwhile. If that was the very same (both deleted an object
+        that both had seen), then nobody can tell, and ours may be taken for done as well as theirs.
+        """
         rows = read_events(self._connection, "", plan.base, plan.revision)
         return [(row.revision, row.key, row.value) for row in rows] == [
             (event.revision, event.key, event.value) for event in plan.events
@@ -463,5 +468,5 @@ def _read_nothing(revision: int) -> KeyValue | None:
 
 
 def _size(batch: Batch) -> int:
-    """Of the values of a batch, in bytes."""
-    return sum(len(write.value or b"") for write in batch.writes)
+    """Of the keys and values of a batch, in bytes."""
+    return sum(len(write.key) + len(write.value or b"") for write in batch.writes)

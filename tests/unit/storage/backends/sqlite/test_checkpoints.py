@@ -6,8 +6,9 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from types import SimpleNamespace
 
-from pilothouse.storage.backends.sqlite import SQLiteBackend
+from pilothouse.storage.backends.sqlite import SQLiteBackend, checkpoints
 from pilothouse.storage.backends.sqlite.checkpoints import PAGES_GATHERED
 from pilothouse.storage.backends.sqlite.schema import PAGE_BYTES, PAGES_AT_MOST, connect_reader
 
@@ -133,3 +134,16 @@ async def test_a_database_that_cannot_be_copied_is_told_of_and_tried_again(store
     assert "cannot be copied into the database yet: [Errno 5]" in caplog.text
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_without_a_thread_left_writing_goes_on(store, path, monkeypatch):
+    class NoThread(threading.Thread):
+        def start(self):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(checkpoints, "threading", SimpleNamespace(Thread=NoThread))
+    await fill(store, 2 * PAGES_GATHERED)
+    monkeypatch.undo()
+    assert not store.error
+    await fill(store, PAGES_GATHERED, "more")
+    await until(lambda: any(thread.name == NAME for thread in threading.enumerate()))

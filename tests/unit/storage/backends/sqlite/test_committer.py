@@ -1,11 +1,14 @@
 """A process beside the writer commits for it: the same answers, whatever becomes of that process."""
 
 import asyncio
+import errno
+import gc
 import os
 import signal
 import sqlite3
 import textwrap
 from contextlib import closing
+from subprocess import Popen
 
 import pytest
 
@@ -26,13 +29,14 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def pretend(tmp_path, monkeypatch):
-    """Have another process stand in, which gets ``path`` and ``parent``, a connected socket, and ``sqlite3``."""
+    """Have another process stand in, which gets ``connection``, to the database, and ``parent``, a connected socket."""
 
     def pretend(script):
         start = "import marshal, os, socket, sqlite3, sys, time\n"
         start += "path, parent = sys.argv[1], socket.socket(fileno=int(sys.argv[2]))\n"
+        start += "connection = sqlite3.connect(path, isolation_level=None, uri=True)\n"
         file = tmp_path / "stand_in.py"
-        file.write_text(start + "connection = sqlite3.connect(path, isolation_level=None)\n" + textwrap.dedent(script))
+        file.write_text(start + textwrap.dedent(script))
         monkeypatch.setattr(commit_process, "__file__", str(file))
 
     return pretend
@@ -191,6 +195,56 @@ async def test_without_it_all_goes_on(store, pretend):
     for number in range(20):
         await store.create(f"/a/{number}", b"x")
     assert not store._writer._committer.is_ready
+
+
+async def test_one_that_cannot_begin_is_not_started_again_and_again(store, pretend, monkeypatch):
+    started = []
+    monkeypatch.setattr(committer.subprocess, "Popen", lambda *a, **k: started.append(Popen(*a, **k)) or started[-1])
+    pretend(IS_NEVER_READY)
+    for number in range(10):
+        await store.create(f"/a/{number}", b"x")
+        if started:
+            await asyncio.to_thread(started[-1].wait)
+    assert len(started) == 1
+
+
+async def test_without_descriptors_nothing_is_wrong_with_the_store(store, monkeypatch):
+    def none_left(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    monkeypatch.setattr(committer.socket, "socketpair", none_left)
+    for number in range(10):
+        await store.create(f"/a/{number}", b"x")
+    gc.collect()
+    assert (store.error, told, store._writer._committer.is_ready) == ("", [], False)
+
+
+async def test_long_keys_are_left_to_the_thread(store):
+    key = "/" + "k" * 300_000
+    await begin(store)
+    pid = pid_of(store)
+    revision = await store.create(key, b"")
+    await store.delete(key, revision)
+    assert (store._writer._committer.is_ready, pid_of(store)) == (True, pid)
+
+
+async def test_what_is_too_long_for_the_socket_does_not_cost_the_process(store, monkeypatch):
+    monkeypatch.setattr(writer, "MOST_BYTES", 1 << 30)
+    revision = await begin(store)
+    pid = pid_of(store)
+    assert await store.create("/long", bytes(8 << 20)) == revision + 1
+    assert (store._writer._committer.is_ready, pid_of(store)) == (True, pid)
+
+
+async def test_it_makes_no_database(tmp_path):
+    path = tmp_path / "gone"
+    started = committer.Committer(str(path), asyncio.get_running_loop(), lambda is_written: None)
+    connected = await asyncio.to_thread(started.start)
+    await asyncio.to_thread(started._process.wait)
+    assert not path.exists()
+    connected.close()
 
 
 async def test_it_ends_with_the_store(store):
