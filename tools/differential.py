@@ -12,6 +12,7 @@ shape and the two statuses and messages. One that does not come again is a matte
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import random
 import re
@@ -27,10 +28,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import differential_conversions as conversions
 import differential_versions as versions
+import golden as recordings
 from differential_answers import TOKEN, Answer, Peer, Request, ask_both
 from differential_areas import AREAS, DEFINITIONS, MERGE, Maker, Names
+from differential_conversions import Converter
 from differential_servers import plain_kube_apiserver
+from differential_webhooks import serving
 from launching import free_port, running_server
 
 _LANES = 6
@@ -197,7 +202,7 @@ def main() -> int:
     memory = _MEMORY if _MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="pilothouse-differential-", dir=memory) as name, ExitStack() as undoing:
         folder = Path(name)
-        tokens = folder / "tokens.csv"
+        tokens = folder / "rights.csv"
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
         theirs = undoing.enter_context(plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens))
         port = free_port()
@@ -210,8 +215,12 @@ def main() -> int:
         ]
         undoing.enter_context(running_server(own, port, TOKEN, folder / "own.log"))
         areas = [Area(each, flags.seed) for each in flags.area or AREAS]
+        recordings.write_files(folder)
+        webhook = undoing.enter_context(serving(Converter, folder))
+        authority = base64.b64encode((folder / "ca.crt").read_bytes()).decode()
         for each in (port, theirs):
             _prepare(Peer(each))
+            _define(Peer(each), conversions.definition(webhook, authority), conversions.STORED)
             _make_namespaces(Peer(each), areas)
         turns = Turns(areas, flags.exchanges, time.monotonic() + flags.seconds)
         for end in (signal.SIGINT, signal.SIGTERM):

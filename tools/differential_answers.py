@@ -223,6 +223,8 @@ def _sort_errors(status: dict[str, Any]) -> None:
             said[rules] = sorted(said.get(rules) or (), key=lambda rule: json.dumps(rule, sort_keys=True))
     causes = (status.get("details") or {}).get("causes")
     message = status.get("message")
+    if isinstance(message, str):
+        message = _UIDS.sub("*", _TIMES.sub("*", message))  # which would be sorted by what they are
     if isinstance(message, str) and (causes or "\n" in message or "[" in message):
         status["message"] = " ".join(sorted(filter(None, re.split(r"[\s,\[\]]+", message))))
     if causes:

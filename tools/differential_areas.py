@@ -17,6 +17,7 @@ from differential_answers import JSON, Request
 from differential_clients import certificates, helm, kubectl
 from differential_cluster import reshaping, scarcity, security, workloads
 from differential_controllers import elections, informers, reconciles
+from differential_conversions import conversions
 from differential_devices import devices
 from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
@@ -1149,6 +1150,7 @@ AREAS: dict[str, Maker] = {
     **ADMISSION_AREAS,
     "pods": pods,
     "versions": versions,
+    "conversions": conversions,
     "devices": devices,
     "kubectl": kubectl,
     "helm": helm,

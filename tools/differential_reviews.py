@@ -14,14 +14,11 @@ import argparse
 import base64
 import json
 import re
-import ssl
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ from differential_answers import Peer, Request, normal
 from differential_areas import APPLY, MERGE, STRATEGIC
 from differential_samples import SAMPLES
 from differential_servers import kube_apiserver
+from differential_webhooks import Webhook, serving
 from launching import free_port, running_server
 
 _TOKEN = "admintoken"
@@ -42,42 +40,17 @@ _RANDOM = re.compile(r"kube-api-access-\w{5}|\b10\.0\.\d+\.\d+\b")
 _REVIEWS: dict[str, list[str]] = {side: [] for side in _SIDES}
 
 
-class _Webhook(BaseHTTPRequestHandler):
+class _Listener(Webhook):
     """Allows everything, and remembers what it was asked."""
 
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        review = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def take(self, body: bytes) -> tuple[int, bytes]:
+        """Allow what a review asks."""
+        review = json.loads(body)
         _, side, phase = self.path.partition("?")[0].split("/")
         _REVIEWS[side].append(f"{phase} {_RANDOM.sub('*', normal(json.dumps(review).encode()))}")
         response = {"uid": review["request"]["uid"], "allowed": True}
-        answer = json.dumps({**{key: review[key] for key in ("apiVersion", "kind")}, "response": response}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def _webhook(folder: Path) -> Iterator[int]:
-    """The server of both webhooks, until the block ends; its port."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Webhook)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "server.crt", folder / "server.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        head = {key: review[key] for key in ("apiVersion", "kind")}
+        return 200, json.dumps({**head, "response": response}).encode()
 
 
 def _prepare(peer: Peer, side: str, port: int, authority: str) -> None:
@@ -179,7 +152,7 @@ def main() -> int:
         others = [flag for flag in common if not flag.startswith(("--data-dir", "--secure-port"))]
         undoing.enter_context(kube_apiserver(flags.kube_apiserver, flags.etcd, folder, theirs, _TOKEN, others))
         undoing.enter_context(running_server(common, port, _TOKEN, folder / "own.log"))
-        webhooks = undoing.enter_context(_webhook(folder))
+        webhooks = undoing.enter_context(serving(_Listener, folder))
         authority = base64.b64encode((folder / "ca.crt").read_bytes()).decode()
         peers = tuple(Peer(each, _TOKEN) for each in (port, theirs))
         for peer, side in zip(peers, _SIDES, strict=True):

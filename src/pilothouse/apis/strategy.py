@@ -87,6 +87,13 @@ class Column:
     description: str | Doc = ""
 
 
+class HiddenField(NamedTuple):
+    """A field of the spec that is kept and not shown while ``applies``."""
+
+    name: str
+    applies: Callable[[Object], bool]
+
+
 class Strategy:
     """The defaults every resource starts from. Subclasses change what differs."""
 
@@ -194,6 +201,9 @@ class Strategy:
     completed_when_read: ClassVar[bool] = False
     """Whether objects are stored without some of their defaults: what a write takes away, or puts in where a default
     depends on it, comes back with the next reading. Validating admission is not shown it."""
+
+    hidden: ClassVar[HiddenField | None] = None
+    """What is stored of some objects and shown to nobody but their next change."""
 
     field_sources: ClassVar[frozenset[str] | None] = None
     """The paths of all that ``fields`` looks at, defaults of these included. Where they are named, large numbers of

@@ -18,7 +18,6 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb
 from pilothouse.machinery import errors
-from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.disposal import dispose
 from pilothouse.machinery.spans import Fields, Span, current
 from pilothouse.machinery.workers import LONG, afterwards, aside
@@ -100,11 +99,8 @@ async def _refuse(request: APIRequest, error: errors.StatusError) -> Response:
 
 async def call_verb(verb: EndpointVerb, scope: Endpoint, request: APIRequest) -> Response:
     """What a verb answers, or the Status of why it does not; compressed where that is worth it."""
-    name = request.info.name
     waste: list[Any] | None = None
     try:
-        if (name in _UNUSABLE_NAMES or "%" in name) and request.info.verb not in _SELECTING:
-            check_looked_up(name)
         named = _SPANS.get(request.info.verb)
         if named is None and current() is None:
             response = await verb(scope, request)
@@ -166,9 +162,6 @@ _SPANS = {
 """The verbs whose steps are always noted: they may take long."""
 _UNRECORDED = {"get": "Get", "watch": "Watch"}
 """Those that are noted only where a collector of traces wants it."""
-_UNUSABLE_NAMES = frozenset({".", ".."})
-_SELECTING = frozenset({"list", "watch", "deletecollection"})
-"""Verbs for which a name is no more than a way to select."""
 
 
 def fits(scope: Endpoint, request: APIRequest) -> bool:

@@ -18,7 +18,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors
-from pilothouse.machinery.field_manager import entries_of, keep_times, manager_of, set_entries
+from pilothouse.machinery.field_manager import FieldManager, entries_of, keep_times, manager_of, set_entries
 from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import like, without_notes
@@ -132,7 +132,13 @@ class WriteRequest:
     async def _prepare(self, operation: str, obj: Object, old: Object | None) -> Object:
         ctx = self.ctx
         ctx.raw = self._request.raw
-        obj = self._track(obj, old) if ctx.weight < LONG else await weighed(ctx.weight, self._track, obj, old)
+        fields, given = self._scope.field_manager, obj
+        if fields is not None and fields.asks:
+            obj = await fields.waiting(ctx.weight, lambda manager: self._track(given, old, manager))
+        elif ctx.weight < LONG:
+            obj = self._track(obj, old, fields)
+        else:
+            obj = await weighed(ctx.weight, self._track, obj, old, fields)
         admission = self._scope.admission
         if admission is not None and admission.handles(operation):
             attributes = self._admitted = self._attributes(operation, obj, old)
@@ -158,10 +164,9 @@ class WriteRequest:
             self.ctx.warnings.append(_SAME_OWNERS.format(when, ", ".join(twice)))
             obj["metadata"]["ownerReferences"] = list(kept.values())
 
-    def _track(self, obj: Object, old: Object | None) -> Object:
+    def _track(self, obj: Object, old: Object | None, fields: FieldManager | None) -> Object:
         """Note in managedFields what this manager changed; apply has done so already."""
         scope = self._scope
-        fields = scope.field_manager
         if fields is None or self._options.applied:
             return obj if old is None else like(keep_times(obj, old), obj)
         if scope.from_hub is None and obj.__class__ is dict:

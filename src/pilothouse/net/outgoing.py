@@ -2,6 +2,7 @@
 
 ``dial`` may send a host name somewhere else than where DNS would, decided whenever a connection is made. Failures are
 ``OutgoingError`` in the words of Go's client, which users search for. Nothing is followed where an answer redirects.
+Answers may come compressed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pilothouse.net.client import HttpClient, Outbound, Reply
 from pilothouse.net.dialing import PLAIN, Dialer, DialError, OutgoingError, Target, Tls
 from pilothouse.net.eager import ensure_task
 from pilothouse.net.messages import BodyTooLarge
+from pilothouse.net.unpacking import ACCEPTED, unpack
 
 __all__ = ["PLAIN", "Answer", "Dial", "OutgoingClient", "OutgoingError", "Tls", "plain_path"]
 
@@ -101,15 +103,15 @@ class OutgoingClient:
         self, method: str, url: str, body: bytes, tls: Tls, headers: Mapping[str, str], seconds: float, limit: int
     ) -> Answer:
         deadline = asyncio.get_running_loop().time() + seconds
-        target, outbound = await self._prepare(method, url, body, tls, headers)
+        target, outbound = await self._prepare(method, url, body, tls, {"Accept-Encoding": ACCEPTED, **headers})
         reply = await self._client.send_kept(target, outbound, seconds)
         if reply is not None and reply.whole is not None and len(reply.whole) <= limit:
-            return _answer(reply, reply.whole)
+            return await _answer(reply, reply.whole, limit)
         try:
             await ensure_task()
             async with asyncio.timeout_at(deadline):
                 reply = reply or await self._client.send(target, outbound)
-                return _answer(reply, await reply.read(limit))
+                return await _answer(reply, await reply.read(limit), limit)
         finally:
             if reply is not None:
                 await reply.close()
@@ -127,8 +129,10 @@ class OutgoingClient:
         return target, Outbound(method, place.path, pairs, body)
 
 
-def _answer(reply: Reply, body: bytes) -> Answer:
+async def _answer(reply: Reply, body: bytes, limit: int) -> Answer:
     decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.head.headers}
+    if decoded.get("content-encoding", "").lower() == ACCEPTED:
+        body = await unpack(body, limit)
     return Answer(reply.status, decoded, body)
 
 

@@ -163,15 +163,11 @@ class PartsSender:
                 batch.append(b"\r\n")
             if not more:
                 batch.append(last_chunk(()))
-<<<<<<< HEAD
         if head:
             batch.insert(0, head)
         # One part alone, as of most of a long list, is not copied here.
-        self._gate.transport.write(b"".join(batch))
-=======
         if data := b"".join(batch):
             self._gate.transport.write(data)
->>>>>>> faa052695ed4cb3a313dbff06a3ab0d02f44fc48
         return more
 
 

@@ -126,6 +126,7 @@ class StorageFactory:
             form=BuiltInForm(resource, strategy.default, self.media),
             writes_form=self.media is not MediaType.OWN_JSON,
             field_sources=strategy.field_sources,
+            hidden=strategy.hidden,
         )
 
     def _finish(self, resource: Resource, strategy: Strategy, cache: ResourceCache, codec: ObjectCodec) -> Store:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -195,3 +196,39 @@ async def test_it_works_outside_of_tasks(server: PlainServer, client: OutgoingCl
 def test_paths_of_webhooks_are_plain(given: str, asked: str) -> None:
     """controller-runtime's envtest registers ``//path``, which a Go server redirects and no webhook call follows."""
     assert plain_path(given) == asked
+
+
+def gzipped(body: bytes) -> bytes:
+    packed = gzip.compress(body)
+    return b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(packed), packed)
+
+
+async def test_answers_may_be_compressed(server: PlainServer, client: OutgoingClient) -> None:
+    for body in (b"hi", b"x" * 3_000_000, b""):
+        server.answer = gzipped(body)
+        answer = await client.post(f"http://127.0.0.1:{server.port}/", b"{}")
+        assert answer.body == body
+    assert all(b"\r\nAccept-Encoding: gzip\r\n" in head for head in server.requests)
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"),
+    [
+        (b"plain", "gzip: invalid header"),
+        (gzip.compress(b"abc" * 1000, mtime=0)[:20], "unexpected EOF"),
+        (gzip.compress(b"abc", mtime=0)[:-8] + bytes(8), "gzip: invalid checksum"),
+    ],
+)
+async def test_what_is_no_gzip(server: PlainServer, client: OutgoingClient, packed: bytes, why: str) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    server.answer = head + packed
+    with pytest.raises(OutgoingError, match=why):
+        await client.get(f"http://127.0.0.1:{server.port}/")
+
+
+async def test_a_compressed_answer_is_not_unpacked_beyond_the_limit(
+    server: PlainServer, client: OutgoingClient
+) -> None:
+    server.answer = gzipped(bytes(50_000_000))
+    with pytest.raises(OutgoingError, match="larger than 1000000 bytes"):
+        await client.get(f"http://127.0.0.1:{server.port}/", limit=1_000_000)

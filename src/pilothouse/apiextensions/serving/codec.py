@@ -55,9 +55,10 @@ class CustomCodec(ObjectCodec):
         return self.entry_of(key, obj, value, revision)
 
     def read_back(self, obj: Object, data: bytes) -> tuple[Object, bytes]:
-        """What came in another version gets the defaults of the storage version."""
+        """What came in another version, or was converted by others, gets the defaults of the storage version."""
         versions = self._versions
-        if obj.get("apiVersion") != versions.storage_version and versions.schemas[versions.storage].has_defaults:
+        foreign = versions.converter is not None or obj.get("apiVersion") != versions.storage_version
+        if foreign and versions.schemas[versions.storage].has_defaults:
             stored: Object = large_json.loads(data)
             if versions.version_of(stored) == versions.storage:
                 versions.schemas[versions.storage].default(stored)

@@ -13,7 +13,7 @@ from pilothouse.apiextensions.serving.additions import NO_ADDITIONS, NO_HOOKS, A
 from pilothouse.apiextensions.serving.body import CustomBody
 from pilothouse.apiextensions.serving.codec import CustomCodec
 from pilothouse.apiextensions.serving.columns import table_columns
-from pilothouse.apiextensions.serving.conversion import Converter, Rendering, Versions
+from pilothouse.apiextensions.serving.conversion import ConversionFailed, Converter, Rendering, Versions
 from pilothouse.apiextensions.serving.departures import ForbidCreate
 from pilothouse.apiextensions.serving.scale import make_scale_scope, scale_checker
 from pilothouse.apiextensions.serving.stores import CustomStore
@@ -43,7 +43,7 @@ from pilothouse.machinery.structured.field_sets import FieldSet, from_paths
 from pilothouse.machinery.structured.ownership import Unconvertible
 from pilothouse.machinery.structured.shapes import Shape
 from pilothouse.machinery.structured.validation import SchemaMismatch, validate
-from pilothouse.machinery.workers import LONG, attempted
+from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.storage import StorageFactory
 from pilothouse.registry.store.stored_form import MediaType
 
@@ -335,6 +335,7 @@ class ServedDefinition:
             subresource=subresource,
             reset_fields=self._reset_fields(version, subresource),
             convert=self._convert_for_managers,
+            ask=None if self.versions.converter is None else self._ask_for_managers,
             may_mismatch=changed or self.versions.schemas[version].node.has_formats,
         )
 
@@ -347,7 +348,8 @@ class ServedDefinition:
     def _has_status(self, version: str) -> bool:
         return (self._versions[version].get("subresources") or {}).get("status") is not None
 
-    def _convert_for_managers(self, obj: Object, old: str, new: str) -> tuple[Shape, Object]:
+    def _known_version(self, obj: Object, old: str, new: str) -> str:
+        """A version that managers can be followed in. Raises ``Unconvertible``."""
         group, _, version = new.rpartition("/")
         if group != self.group:
             kind = f"{old}, Kind={obj.get('kind', '')}"
@@ -355,9 +357,30 @@ class ServedDefinition:
         if version not in self._versions:
             # A version that is gone does not take its managers' claims with it: nobody can apply until they are reset.
             raise Unconvertible(f"request to convert CR to an invalid group/version: {new}")
-        shape, converted = self.shape(version), {**obj, "apiVersion": new}
+        return version
+
+    async def _ask_for_managers(self, obj: Object, old: str, new: str) -> tuple[Shape, Object]:
+        version, converter = self._known_version(obj, old, new), self.versions.converter
+        if converter is None or obj.keys() == {"kind", "apiVersion"}:
+            return self._fitting(version, {**obj, "apiVersion": new})
+        data = large_json.dumps(obj)
+        copy: Object = await weighed(len(data), large_json.loads, data)
+        try:
+            converted = await converter.convert([copy], GroupVersion(self.group, version), len(data))
+        except ConversionFailed as error:
+            raise Unconvertible(error.message) from None
+        return await weighed(converted.weight, self._fitting, version, converted.objects[0])
+
+    def _convert_for_managers(self, obj: Object, old: str, new: str) -> tuple[Shape, Object]:
+        version = self._known_version(obj, old, new)
+        converted = {**obj, "apiVersion": new}
         if self.versions.conversion is not None:
             converted = self.versions.relabel(large_json.loads(orjson.dumps(obj)), version)
+        return self._fitting(version, converted)
+
+    def _fitting(self, version: str, converted: Object) -> tuple[Shape, Object]:
+        """An object with the shape of its version. Raises ``Unconvertible`` where it does not fit that."""
+        shape = self.shape(version)
         try:
             validate(shape, converted)
         except SchemaMismatch as error:

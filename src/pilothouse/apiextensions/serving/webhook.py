@@ -18,6 +18,7 @@ from pilothouse.apiextensions.serving.conversion_metrics import CALL, INVALID, M
 from pilothouse.apis.metadata import validate_annotations, validate_labels
 from pilothouse.machinery import large_json
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupVersion, GroupVersionKind, parse_group_version
 from pilothouse.machinery.objects import Object
@@ -172,10 +173,8 @@ def _check(original: Object, converted: Any, version: GroupVersion, position: in
     """Refuse an answer that is not the same object, and put its metadata back."""
     own = _gvk(original)
     where = f"conversion webhook for {own} returned invalid object at index {position}"
-    if not isinstance(converted, dict):
-        raise ConversionFailed(
-            f"{where}: Object 'Kind' is missing in '{large_json.dumps(converted).decode()}'", INVALID
-        )
+    if not isinstance(converted, dict) or not converted.get("kind"):
+        raise ConversionFailed(_unreadable(converted), INVALID)
     got = _gvk(converted)
     if got.group_version != version:
         why = f"invalid groupVersion (expected {version}, received {got.group_version})"
@@ -184,8 +183,7 @@ def _check(original: Object, converted: Any, version: GroupVersion, position: in
         raise ConversionFailed(f"{where}: invalid kind (expected {own.kind}, received {got.kind})", INVALID)
     metadata = converted.get("metadata")
     try:
-        if isinstance(metadata, dict):
-            _check_identity(original["metadata"], metadata)
+        _check_identity(original["metadata"], metadata if isinstance(metadata, dict) else {})
     except ValueError as error:
         raise ConversionFailed(f"conversion webhook for {own} returned invalid object: {error}", INVALID) from None
     try:
@@ -194,9 +192,19 @@ def _check(original: Object, converted: Any, version: GroupVersion, position: in
         raise ConversionFailed(f"conversion webhook for {own} returned invalid metadata: {error}", INVALID) from None
 
 
+def _unreadable(converted: Any) -> str:
+    """What Go says of an answer that is no object; kube-apiserver passes it on as it is."""
+    if converted is None:
+        return "unexpected end of JSON input"
+    if not isinstance(converted, dict):
+        return f"json: cannot unmarshal {json_type(converted)} into Go value of type map[string]interface {{}}"
+    return f"Object 'Kind' is missing in '{large_json.dumps(converted).decode()}'"
+
+
 def _check_identity(original: Object, converted: Object) -> None:
     for key, title in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         wanted, got = original.get(key, ""), converted.get(key, "")
+        got = got if isinstance(got, str) else ""
         if wanted != got:
             raise ValueError(f"must have the same {title}: {wanted} != {got}")
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pilothouse.endpoints.identity import check_identity
 from pilothouse.endpoints.input import repeated_lines
 from pilothouse.endpoints.offloading import offload
-from pilothouse.endpoints.patch.patchers import Patcher
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.write_options import WriteOptions
 from pilothouse.machinery import errors, go_json, yaml_codec
-from pilothouse.machinery.field_manager import named
+from pilothouse.machinery.field_manager import FieldManager, named
+from pilothouse.machinery.field_manager.tracking import set_entries
 from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.decoding import DecodeError
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
 _SPACE: Final = b" \t\r\n\v\f"
 
 
+Applier = Callable[[Object | None, FieldManager], Object]
+"""Makes the wanted object from the stored one, with that field manager."""
+
+
 async def applier_for(
     scope: ResourceScope, request: APIRequest, body: bytes, options: WriteOptions, write: WriteRequest
-) -> Patcher:
+) -> Applier:
     """The patcher of an apply: it merges, settles ownership, and notes it in managedFields.
 
     What is applied to nothing becomes the object itself, without a copy; should somebody else be first to create it,
@@ -35,11 +40,8 @@ async def applier_for(
     """
     first: _Patch | None = await offload(_read, body)
     force = request.options.boolean("force")
-    fields = scope.field_manager
-    if fields is None:
-        raise errors.generic("FieldManager must be installed to run apply")
 
-    def apply(old: dict[str, Any] | None) -> dict[str, Any]:
+    def apply(old: dict[str, Any] | None, fields: FieldManager) -> dict[str, Any]:
         nonlocal first
         patch, repeated, unreadable = _read(body) if first is None else first
         if unreadable is not None:
@@ -50,7 +52,10 @@ async def applier_for(
             request.raw = as_stored if live is not None and _leaves_alone(merged, live) else written_anew(places)
         if live is None:
             first = None
-        obj = _decode(scope, named(patch, scope.kind), merged, owned=live is None)
+        shown = named(patch, scope.kind)
+        if not scope.keeps_type and (brought := patch.get("metadata", {}).get("managedFields")):
+            _decode(scope, shown, set_entries(merged, brought), owned=False)  # no entries, and so not refused before
+        obj = _decode(scope, shown, merged, owned=live is None)
         _report(request, options, repeated)
         check_identity(scope, request, obj)
         # The live object has the defaults of the version it is stored in, perhaps not those of this one.

@@ -39,6 +39,7 @@ from pilothouse.machinery.schema.raw_merge import merged
 from pilothouse.machinery.schema.untyped import restore
 
 Patcher = Callable[[Object | None], Object]
+"""Makes the wanted object from the stored one."""
 _REJECTED: Final = "the server rejected our request due to an error in our request"
 _OPERATION_FIELDS: Final = ("op", "path", "from", "value")
 _STRATEGIC: Final = "application/strategic-merge-patch+json"

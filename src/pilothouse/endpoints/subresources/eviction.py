@@ -102,11 +102,17 @@ async def evict(scope: ResourceScope, request: APIRequest, budgets: Budgets) -> 
 
 
 def _deletion(submission: Submission) -> DeleteOptions:
-    """How to delete: as the eviction says, dry if it or the request says so."""
-    options = options_from(submission.object.get("deleteOptions") or {})
+    """How to delete: as the eviction says, dry if it or the request says so.
+
+    Options that are given are shown to validating admission with the dry run that the request asks for.
+    """
+    given = submission.object.get("deleteOptions")
+    options = options_from(given or {})
     asked = ["All"] if submission.ctx.dry_run else []
     if not options.dry_run:
         options.dry_run = asked
+        if asked and given is not None:
+            submission.object["deleteOptions"] = {**given, "dryRun": asked}
     elif asked and asked != options.dry_run:
         given = " ".join(options.dry_run)
         raise errors.generic(f"Non-matching dry-run options in request and content: [All] and [{given}]")
@@ -147,13 +153,19 @@ def is_spared(pod: Object, budget: Object) -> bool:
     return bool(0 < status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0))
 
 
+def _without_empty_preconditions(options: DeleteOptions) -> DeleteOptions:
+    """The same without preconditions that are empty texts: only the deletion itself looks at these."""
+    uid, version = options.precondition_uid or None, options.precondition_version or None
+    return replace(options, precondition_uid=uid, precondition_version=version)
+
+
 async def _mark_and_delete(store: Store, ctx: Context, name: str, options: DeleteOptions) -> None:
     """Note in the pod why it goes, then delete it."""
     if not options.is_dry_run:
 
         async def mark(pod: Object | None) -> Object:
             assert pod is not None
-            check_preconditions(store.resource, pod["metadata"], options)
+            check_preconditions(store.resource, pod["metadata"], _without_empty_preconditions(options))
             status = dict(pod.get("status") or {})
             set_pod_condition(status, _CONDITION, ctx.now)
             return {**pod, "metadata": dict(pod["metadata"]), "status": status}

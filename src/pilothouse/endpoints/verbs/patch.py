@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from pilothouse.endpoints.identity import check_named
@@ -10,12 +10,14 @@ from pilothouse.endpoints.input import read_body
 from pilothouse.endpoints.negotiation import is_routed_content, negotiate, unrouted_content
 from pilothouse.endpoints.output.objects import entry_response
 from pilothouse.endpoints.patch.apply import applier_for
-from pilothouse.endpoints.patch.patchers import Patcher, patcher_for
+from pilothouse.endpoints.patch.patchers import patcher_for
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ALL_PATCHES, ResourceScope
 from pilothouse.endpoints.write_options import read_write_options
 from pilothouse.endpoints.write_request import WriteRequest
 from pilothouse.machinery import errors
+from pilothouse.machinery.field_manager import FieldManager
+from pilothouse.machinery.objects import Object
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.workers import LONG, aside, finish, weighed
 from pilothouse.net.messages import Response
@@ -38,18 +40,25 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     if request.audit is not None:
         await weighed(request.weight if request.audit.wants_request else 0, request.audit.note_patch, body)
     write = WriteRequest(scope, request, options)
+    weight = request.weight
     if options.applied:
-        reading: Coroutine[Any, Any, Patcher] = applier_for(scope, request, body, options, write)
+        reading: Coroutine[Any, Any, Callable[..., Object]] = applier_for(scope, request, body, options, write)
     else:
         reading = patcher_for(scope, request, kind, body, options)
-    weight = request.weight
     patcher = await reading if weight < LONG else await aside(finish, reading, weight=weight)
+    fields = _manager_of_applies(scope) if options.applied else None
 
     async def change(old: dict[str, Any] | None) -> dict[str, Any]:
         if old is None and not options.applied:
             raise errors.not_found(scope.resource.group_resource, request.info.name)
         step("About to apply patch")
-        obj: dict[str, Any] = await weighed(write.ctx.weight, patcher, old)
+        obj: dict[str, Any]
+        if fields is None:
+            obj = await weighed(write.ctx.weight, patcher, old)
+        elif fields.asks:
+            obj = await fields.waiting(write.ctx.weight, lambda manager: patcher(old, manager))
+        else:
+            obj = await weighed(write.ctx.weight, patcher, old, fields)
         uid = obj["metadata"].get("uid")
         if uid and old is None:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -62,3 +71,10 @@ async def patch(scope: ResourceScope, request: APIRequest) -> Response:
     finally:
         write.warn()
     return await entry_response(scope, request, media, entry, 201 if created else 200)
+
+
+def _manager_of_applies(scope: ResourceScope) -> FieldManager:
+    fields = scope.field_manager
+    if fields is None:
+        raise errors.generic("FieldManager must be installed to run apply")
+    return fields

@@ -1,6 +1,7 @@
 """Field management: keeping ``metadata.managedFields`` on every write, and server-side apply.
 
     tracking       FieldManager: update (create, update, patch) and apply
+    answers        what webhooks convert for managers of other versions
     entries        managedFields as stored, and as sets by manager
     capping        no more than ten update entries
     conflicts      the 409 answer of an apply

@@ -14,6 +14,7 @@ from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.structured import field_sets
 from pilothouse.machinery.structured.ownership import Managers, Owned
 from pilothouse.machinery.structured.paths import PathError, write_json
+from pilothouse.machinery.times import parse_time
 
 APPLY = "Apply"
 UPDATE = "Update"
@@ -52,6 +53,23 @@ class Managed:
     times: dict[Manager, str | None] = field(default_factory=dict)
     stored: dict[Manager, Entry] = field(default_factory=dict)
     """The entries as they came."""
+
+
+_TEXTS = ("manager", "operation", "apiVersion", "fieldsType", "subresource")
+
+
+def are_entries(value: Any) -> bool:
+    """Whether Go reads a value as entries. Where it does not, it takes an object for one that has none."""
+    return isinstance(value, list) and all(map(_is_entry, value))
+
+
+def _is_entry(item: Any) -> bool:
+    if not isinstance(item, dict) or not all(isinstance(item.get(name, ""), str | None) for name in _TEXTS):
+        return False
+    try:
+        return item.get("time") is None or bool(parse_time(item["time"]))
+    except (TypeError, ValueError):
+        return False
 
 
 def manager_of_entry(entry: Entry) -> Manager:

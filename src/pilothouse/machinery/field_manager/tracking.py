@@ -16,11 +16,13 @@ cannot be followed keeps the live entries.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, TypeVar
 
 from pilothouse.machinery import errors
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.field_manager import last_applied
+from pilothouse.machinery.field_manager.answers import Answers, Ask, Unasked
 from pilothouse.machinery.field_manager.capping import cap_updaters
 from pilothouse.machinery.field_manager.conflicts import conflict_error
 from pilothouse.machinery.field_manager.entries import (
@@ -30,6 +32,7 @@ from pilothouse.machinery.field_manager.entries import (
     InvalidEntries,
     Managed,
     Manager,
+    are_entries,
     is_reset,
     read_entries,
     write_entries,
@@ -51,6 +54,9 @@ from pilothouse.machinery.structured.ownership import (
 )
 from pilothouse.machinery.structured.shapes import Shape, shape_of
 from pilothouse.machinery.structured.validation import SchemaMismatch, validate
+from pilothouse.machinery.workers import weighed
+
+Result = TypeVar("Result")
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
@@ -95,7 +101,8 @@ class FieldManager:
     """Tracks the fields of one kind in one version, through the main resource or one subresource.
 
     ``reset_fields`` are, by version, the fields that the strategy resets anyway, or a filter for those it does not.
-    ``may_mismatch`` tells that stored objects may not fit the schema, and so are looked at first.
+    ``may_mismatch`` tells that stored objects may not fit the schema, and so are looked at first. Where only others can
+    convert there is ``ask`` instead of ``convert``, and what a manager is to do goes through ``waiting``.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class FieldManager:
         subresource: str = "",
         reset_fields: Mapping[str, FieldSet | Filter] | None = None,
         convert: Convert | None = None,
+        ask: Ask | None = None,
         may_mismatch: bool = False,
     ) -> None:
         self.gvk = gvk
@@ -114,9 +122,30 @@ class FieldManager:
         self._shape = _shape(schema)
         self._schema = schema
         self._convert_object = convert
+        self._ask = ask
         self._may_mismatch = may_mismatch
-        self._ownership = Ownership(self._convert, reset_fields or {})
+        self._reset_fields = reset_fields or {}
+        self._ownership = Ownership(self._convert, self._reset_fields)
         self._blank: dict[str, Any] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether only others can convert objects to other versions."""
+        return self._ask is not None
+
+    async def waiting(self, weight: int, work: Callable[[FieldManager], Result]) -> Result:
+        """What work on objects of that weight gives, made anew whenever others have converted what it came to need."""
+        assert self._ask is not None
+        answers = Answers(self._ask, self.version)
+        manager = copy(self)
+        manager._convert_object = answers
+        manager._ownership = Ownership(manager._convert, self._reset_fields)
+        while True:
+            try:
+                return await weighed(weight, work, manager)
+            except Unasked as unasked:
+                missing = unasked
+            await answers.fetch(missing)
 
     @property
     def shape(self) -> Shape:
@@ -286,7 +315,7 @@ class FieldManager:
         if given != self.gvk:
             raise errors.bad_request(f"invalid object type: {given}")
         metadata = patch.get("metadata")
-        if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
+        if isinstance(metadata, dict) and are_entries(metadata.get("managedFields")):
             raise errors.bad_request("metadata.managedFields must be nil")
 
     def _check_stored(self, obj: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import orjson
 
+from pilothouse.apis.strategy import HiddenField
 from pilothouse.machinery import large_json
 from pilothouse.machinery.go_json import escape_html
 from pilothouse.machinery.objects import Object
@@ -45,8 +46,8 @@ class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
     __slots__ = (
-        "_fields", "_form", "_has_fields", "_head", "_prefix", "_rewrite", "_selected", "_share_names", "_struct",
-        "keeps_empty", "writes_form",
+        "_fields", "_form", "_has_fields", "_head", "_hidden", "_prefix", "_rewrite", "_selected",
+        "_share_names", "_struct", "keeps_empty", "writes_form",
     )  # fmt: skip
 
     def __init__(
@@ -60,11 +61,13 @@ class ObjectCodec:
         form: StoredForm | None = None,
         writes_form: bool = False,
         field_sources: frozenset[str] | None = None,
+        hidden: HiddenField | None = None,
     ) -> None:
         """``form`` is kube-apiserver's, read wherever it is found, and written with ``writes_form``.
 
         ``field_sources`` are the paths of all that ``fields`` looks at; without them an object is always read whole.
         """
+        self._hidden = hidden
         self._selected = _METADATA if fields is None else None if field_sources is None else _METADATA | field_sources
         self._struct = struct
         self._form = form
@@ -89,6 +92,15 @@ class ObjectCodec:
     def raw_places(self) -> tuple[Place, ...]:
         """Where the objects have raw values."""
         return () if self._struct is None else raw_places(self._struct)
+
+    def hides(self, obj: Object) -> bool:
+        """Whether something may be stored of the object that is not shown."""
+        return self._hidden is not None and self._hidden.applies(obj)
+
+    def hide(self, obj: Object) -> bool:
+        """Take that away; whether there was any."""
+        hidden = self._hidden
+        return hidden is not None and hidden.applies(obj) and obj["spec"].pop(hidden.name, None) is not None
 
     def encode(self, obj: Object, *raw: Texts) -> bytes:
         """The object's bytes without a resourceVersion, its metadata in the fixed order, raw values as they were.
@@ -138,16 +150,29 @@ class ObjectCodec:
         """Read a stored value."""
         if self._form is not None and is_foreign(value):
             obj, texts = self._form.read(value)
+            self.hide(obj)
             return self.entry_of(key, obj, self.encode(obj, texts), revision)
         return self._own_entry(key, value, revision)[0]
 
-    def _own_entry(self, key: str, value: bytes, revision: int) -> tuple[Entry, Object]:
-        """Read a value in our own form, which is JSON."""
+    def whole(self, value: bytes) -> Object:
+        """The object in a stored value, with what is not shown."""
+        if self._form is not None and is_foreign(value):
+            return self._form.read(value)[0]
+        return self._own_object(value)[0]
+
+    def _own_object(self, value: bytes) -> tuple[Object, bytes]:
+        """An object in our own form, which is JSON, and its bytes without what it is."""
         data = b"{" + value[self._prefix :] if self._prefix and value.startswith(self._head) else value
         obj = large_json.loads(data)
         if self._prefix and "kind" in obj:
             obj.pop("kind")
             obj.pop("apiVersion", None)
+            data = orjson.dumps(obj)
+        return obj, data
+
+    def _own_entry(self, key: str, value: bytes, revision: int) -> tuple[Entry, Object]:
+        obj, data = self._own_object(value)
+        if self.hide(obj):
             data = orjson.dumps(obj)
         return self.entry_of(key, obj, data, revision), obj
 
@@ -187,6 +212,7 @@ class ObjectCodec:
         if self._form is None:
             return self.entry("", value, revision).data
         obj, texts = self._form.read(value)
+        self.hide(obj)
         return with_revision(self.encode(obj, texts), revision)
 
     def read_back(self, obj: Object, data: bytes) -> tuple[Object, bytes]:

@@ -38,7 +38,7 @@ async def delete(
     """
     validate_delete_options(options)
     ctx.dry_run = ctx.dry_run or options.is_dry_run
-    key = store.key(ctx.namespace, name)
+    key = store.key_of_named(ctx.namespace, name)
     cache = store.cache
     if not cache.ready:
         await cache.wait_ready()

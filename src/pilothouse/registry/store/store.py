@@ -16,6 +16,7 @@ from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors, large_json
+from pilothouse.machinery.addressing import check_looked_up, is_doubtful
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.lazy import lazy
@@ -163,12 +164,18 @@ class Store:
         """Where an object is kept."""
         return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else self.prefix + name
 
+    def key_of_named(self, namespace: str, name: str) -> str:
+        """The same for a name in a path. Raises the 400 for one that nothing stored can have."""
+        if is_doubtful(name):
+            check_looked_up(name)
+        return self.key(namespace, name)
+
     async def get(self, namespace: str, name: str, version: str = "", foreseen: Foreseen | None = None) -> Entry:
         """The entry, at least as new as ``version`` says. Raises the 404 Status.
 
         Without a version it is as new as the store, or as it was when ``foreseen`` was begun.
         """
-        cache = self.cache
+        key, cache = self.key_of_named(namespace, name), self.cache
         if version:
             if not cache.ready:
                 await cache.wait_ready()
@@ -178,7 +185,7 @@ class Store:
         elif not cache.is_fresh():
             with Span("cacher.Get", {"type": self.resource.name}):
                 await cache.wait_fresh(foreseen)
-        entry = cache.get(self.key(namespace, name))
+        entry = cache.get(key)
         if entry is None:
             raise errors.not_found(self.resource.group_resource, name)
         return entry
@@ -238,6 +245,15 @@ class Store:
             found = self.codec.read_partly(stored, wanted)
         return self.decode(entry) if found is None else found
 
+    async def _whole(self, entry: Entry) -> Object:
+        """The object of the entry with what is stored and not shown; without it where the entry is outdated."""
+        found = await self.cache.stored(entry.key)
+        if found is None or found.revision != entry.revision:
+            return await self.read(entry)
+        obj = self.codec.whole(found.value)
+        obj["metadata"]["resourceVersion"] = str(entry.revision)
+        return obj
+
     # Creating
 
     def create(
@@ -262,9 +278,14 @@ class Store:
         else:
             error = errors.already_exists(resource, name)
         present = self.cache.get(self.key(metadata.get("namespace", ""), metadata["name"]))
-        if present is not None and (await self.read(present))["metadata"].get("deletionTimestamp"):
+        if present is not None and await self._is_leaving(present):
             error.message = f"object is being deleted: {error.message}"
         return error
+
+    async def _is_leaving(self, entry: Entry) -> bool:
+        """Whether an object, in whichever version it is stored, is to be deleted."""
+        obj = await weighed(entry.size, large_json.loads, entry.data)
+        return bool(obj["metadata"].get("deletionTimestamp"))
 
     async def _create_named(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> Entry:
         """Find a free name. The object is checked once: names that differ in a suffix are equally valid."""
@@ -318,9 +339,12 @@ class Store:
 
     async def _complete(self, ctx: Context, strategy: Strategy, obj: Object, entry: Entry | None = None) -> bytes:
         """Give a judged object what reading it gives; its bytes before that, where storage keeps these."""
-        if obj.__class__ is dict and not strategy.completed_when_read:
+        hides = self.codec.hides(obj)
+        if obj.__class__ is dict and not strategy.completed_when_read and not hides:
             return b""
-        judged = await weighed(ctx.weight, self._encode, ctx, obj, entry) if self.codec.writes_form else b""
+        keeps = self.codec.writes_form or hides
+        judged = await weighed(ctx.weight, self._encode, ctx, obj, entry) if keeps else b""
+        self.codec.hide(obj)
         strategy.read_back(obj)
         if obj.__class__ is not dict:
             await weighed(ctx.weight, self._settle_empty, obj)
@@ -336,13 +360,13 @@ class Store:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
         judged = await self._complete(ctx, self.strategy, obj)
+        if ctx.dry_run and self.cache.get(key) is not None:
+            raise KeyExists(key, 0)
         if self.converts:
             obj = await self.stored_form(ctx, obj)
         weight = ctx.weight
         data = self._encode(ctx, obj) if weight < LONG else await weighed(weight, self._encode, ctx, obj)
         if ctx.dry_run:
-            if self.cache.get(key) is not None:
-                raise KeyExists(key, 0)
             return self._unstored(key, obj, data)
         if metadata.get("resourceVersion") and names_version(metadata["resourceVersion"]):
             raise errors.generic("resourceVersion should not be set on objects to be created")
@@ -387,7 +411,7 @@ class Store:
         whether a missing object may be created, the strategy's choice when not given.
         """
         strategy = strategy or self.strategy
-        key = self.key(ctx.namespace, name)
+        key = self.key_of_named(ctx.namespace, name)
         if not self.cache.ready:
             await self.cache.wait_ready()
         # What the cache has is probably right, and storage refuses the write if it is not. Only a result that writes
@@ -456,7 +480,12 @@ class Store:
         """Change an object from one state to the next. Raises Conflict."""
         ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
         old = await self.read(entry)
-        obj = await change(old)
+        if self.codec.hides(old):
+            whole = await self._whole(entry)
+            obj = await change(whole)
+            old = old if strategy is self.strategy else whole  # what a subresource leaves alone is what is stored
+        else:
+            obj = await change(old)
         self._check_version(strategy, obj, entry, name)
         if ctx.raw is not None:
             ctx.raw_texts, ctx.raw_changed = await weighed(ctx.weight, self._raw_texts_of, ctx.raw, obj, entry)
@@ -553,6 +582,8 @@ class Store:
             return self.codec.entry_of(entry.key, obj, data, entry.revision)
         unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
         stale = unchanged and self._is_stale is not None and await self._is_stale(entry.key)
+        if unchanged and not stale and self.codec.hides(obj):
+            unchanged = await self._whole(entry) == {**large_json.loads(judged), "metadata": old["metadata"]}
         doubtful = unchanged and not stale and not ctx.dry_run and self._may_be_outdated(entry)
         if unchanged and not stale and not doubtful:
             return entry

@@ -111,7 +111,7 @@ async def test_services_are_reached_by_their_name():
         ),
         (
             reviewed(lambda obj: {k: v for k, v in obj.items() if k != "metadata"}),
-            START + "returned invalid metadata: missing metadata in converted object",
+            START + "returned invalid object: must have the same name: one != ",
         ),
         (
             reviewed(lambda obj: {**obj, "metadata": {**METADATA, "labels": {"a": 1}}}),

@@ -88,6 +88,24 @@ async def test_an_unready_pod_of_a_whole_budget_costs_nothing(server: Any) -> No
     assert (await server("GET", f"{BUDGETS}/b"))[1]["status"]["disruptionsAllowed"] == 0
 
 
+async def test_an_empty_version_is_none_once_the_pod_is_marked(server: Any) -> None:
+    await server.pod(status=RUNNING)
+    assert (await evict(server, preconditions={"resourceVersion": ""}))[0] == 201
+    assert (await server("GET", POD))[0] == 404
+
+
+async def test_an_empty_uid_is_found_out_by_the_deletion_alone(server: Any) -> None:
+    await server.pod(status=RUNNING)
+    code, status = await evict(server, preconditions={"uid": "", "resourceVersion": "1"})
+    assert code == 409
+    assert "the ResourceVersion in the precondition (1) does not match" in status["message"]
+    code, status = await evict(server, preconditions={"uid": ""})
+    assert code == 409
+    assert "the UID in the precondition () does not match" in status["message"]
+    conditions = (await server("GET", POD))[1]["status"]["conditions"]
+    assert [condition["type"] for condition in conditions] == ["Ready", "DisruptionTarget"]
+
+
 async def test_two_budgets_are_one_too_many(server: Any) -> None:
     await server.pod(status=RUNNING)
     await budget(server, 1, "b1")

@@ -128,6 +128,14 @@ def test_names_that_nothing_can_have(server: InProcessServer, collection: str, n
         assert why in answer.json["message"]
 
 
+def test_forms_come_before_names_that_nothing_can_have(server: InProcessServer) -> None:
+    path = "/api/v1/namespaces/default/configmaps/%25"
+    for method in ("GET", "PUT", "DELETE"):
+        assert server.call(method, path, None, {"Accept": "text/plain"}).status == 406
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "%"}}
+    assert "cannot be handled as a ConfigMap" in server.call("PUT", path, body).json["message"]
+
+
 def test_a_name_to_watch_may_be_any(server: InProcessServer) -> None:
     answer = server.call("GET", "/api/v1/watch/namespaces/default/configmaps/%25?timeoutSeconds=1")
     assert (answer.status, answer.body) == (200, b"")

@@ -276,6 +276,16 @@ def test_conflicts_name_subresource_and_version(deployment: Cluster) -> None:
             "got &value.valueUnstructured{Value:1}",
         ),
         ({"metadata": {"name": "x", "managedFields": []}}, 400, "metadata.managedFields must be nil"),
+        (
+            {"metadata": {"name": "x", "managedFields": [1]}}, 500,
+            "failed to create typed patch object (/x; /v1, Kind=ConfigMap): .metadata.managedFields[0]: "
+            "expected map, got &{1}",
+        ),
+        (
+            {"metadata": {"name": "x", "managedFields": [{"manager": 1}]}}, 500,
+            "failed to create typed patch object (/x; /v1, Kind=ConfigMap): .metadata.managedFields[0].manager: "
+            "expected string, got &value.valueUnstructured{Value:1}",
+        ),
         ({"kind": "Secret"}, 400, "invalid object type: /v1, Kind=Secret"),
         ({"apiVersion": "apps/v1"}, 400, "invalid object type: apps/v1, Kind=ConfigMap"),
         ({"apiVersion": 7, "kind": None}, 400, "invalid object type: /, Kind="),

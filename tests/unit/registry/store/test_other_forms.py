@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from pilothouse.apis.strategy import Context
@@ -12,6 +14,7 @@ from pilothouse.registry.store.stored_form import BuiltInForm, MediaType
 from pilothouse.storage.cacher import Cacher
 
 CLAIM: Object = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+PORT = {"port": 80, "targetPort": 80, "protocol": "TCP"}
 PODS = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 
 
@@ -71,6 +74,54 @@ async def test_what_is_stored_incomplete_is_completed_by_a_write_that_changes_no
     for _ in range(2):
         entry, _ = await store.update(context(), "a", unchanged)
         assert (entry.revision, (await stored(store))[0]) == (second, second)
+
+
+@pytest.mark.parametrize("media", [MediaType.OWN_JSON, MediaType.PROTOBUF])
+async def test_an_external_name_keeps_its_traffic_policy_unseen(cacher: Cacher, media: MediaType) -> None:
+    factory = StorageFactory(cacher, media=media)
+    store = factory.store("", "v1", "services")
+    named = {"spec": {"type": "ExternalName", "externalName": "h.example", "internalTrafficPolicy": "Local"}}
+    assert "internalTrafficPolicy" not in (await made(store, copy.deepcopy(named)))["spec"]
+    at, value = await stored(store)
+    assert b"Local" in value
+    read = store.decode(store.codec.entry("k", value, at))
+    assert read["spec"] == store.decode(await store.get("default", "a"))["spec"]
+
+    async def replaced(old: Object | None) -> Object:
+        assert old is not None
+        given = {"metadata": dict(old["metadata"]), **named, "status": old["status"]}
+        return {**given, "spec": {**named["spec"], "sessionAffinity": "None"}}
+
+    assert (await store.update(context(), "a", replaced))[0].revision == at
+
+    async def patched(old: Object | None) -> Object:
+        assert old is not None
+        return {**old, "spec": {**old["spec"], "type": "ClusterIP", "ports": [PORT]}}
+
+    entry, _ = await store.update(context(), "a", patched)
+    assert store.decode(entry)["spec"]["internalTrafficPolicy"] == "Local"
+
+
+@pytest.mark.parametrize("media", [MediaType.OWN_JSON, MediaType.PROTOBUF])
+async def test_a_change_of_what_is_not_shown_is_one(cacher: Cacher, media: MediaType) -> None:
+    store = StorageFactory(cacher, media=media).store("", "v1", "services")
+    await made(store, {"spec": {"type": "ExternalName", "externalName": "h.example"}})
+    at, _ = await stored(store)
+
+    async def given(old: Object | None) -> Object:
+        assert old is not None
+        return {**old, "spec": {**old["spec"], "internalTrafficPolicy": "Local"}}
+
+    entry, _ = await store.update(context(), "a", given)
+    assert entry.revision > at
+    report = {"loadBalancer": {}, "conditions": [{"type": "A", "status": "True"}]}
+
+    async def reported(old: Object | None) -> Object:
+        assert old is not None
+        return {"metadata": dict(old["metadata"]), "spec": {}, "status": report}
+
+    await store.update(context(), "a", reported, strategy=store.strategy.subresource("status"))
+    assert b"Local" in (await stored(store))[1]
 
 
 async def rewritten(store: Store, text: str) -> bool:

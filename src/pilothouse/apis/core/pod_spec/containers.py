@@ -14,6 +14,7 @@ from pilothouse.apis.core.pod_spec.security import validate_container_security
 from pilothouse.apis.core.pod_spec.volumes import PULL_POLICIES
 from pilothouse.machinery.field_errors import (
     FieldError,
+    Named,
     Path,
     duplicate,
     forbidden,
@@ -236,7 +237,7 @@ def _validate_resizing(policies: list[Object], restart_policy: str, path: Path, 
     for position, policy in enumerate(policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if name in seen:
-            errs.append(duplicate(path.index(position), name))
+            errs.append(duplicate(path.index(position), Named(name)))
         seen.add(name)
         for value, supported in ((name, _RESIZED), (restart, _RESIZE_POLICIES)):
             if value not in supported:

@@ -127,11 +127,15 @@ def _patch_node_ports(spec: Spec, before: Spec) -> None:
             port["nodePort"] = number
 
 
+def is_external_name(service: Object) -> bool:
+    """Whether it is no more than a name elsewhere."""
+    return not needs_cluster_ip(spec_of(service))
+
+
 def default_stored(spec: Spec, primary: str = "IPv4") -> None:
     """Complete a service that was stored before addresses became a list and families were known."""
     normalize_cluster_ips(spec)
-    if spec.get("type") == "ExternalName":
-        spec.pop("internalTrafficPolicy", None)
+    if not needs_cluster_ip(spec):
         return
     if spec.get("ipFamilies"):
         return

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from pilothouse.apis.columns import AGE, NAME
-from pilothouse.apis.core.service.fields import default_service, drop_unneeded, normalize_cluster_ips, spec_of
+from pilothouse.apis.core.service.fields import (
+    default_service,
+    drop_unneeded,
+    is_external_name,
+    normalize_cluster_ips,
+    spec_of,
+)
 from pilothouse.apis.core.service.validation import (
     HINTS,
     TOPOLOGY_MODE,
@@ -15,7 +21,7 @@ from pilothouse.apis.core.service.validation import (
     validate_service_update,
 )
 from pilothouse.apis.object_names import name_is_dns_label
-from pilothouse.apis.strategy import Column, Context, Doc, StatusStrategy, Strategy
+from pilothouse.apis.strategy import Column, Context, Doc, HiddenField, StatusStrategy, Strategy
 from pilothouse.apis.strategy_rules import DeletionRules, UpdateRules
 from pilothouse.machinery.addresses import warn_about_cidr, warn_about_ip
 from pilothouse.machinery.field_errors import FieldError
@@ -109,6 +115,8 @@ class ServiceStrategy(Strategy):
     reset_fields = ("status",)
     field_labels = frozenset({"spec.clusterIP", "spec.type"})
     columns = COLUMNS
+    hidden = HiddenField("internalTrafficPolicy", is_external_name)
+    """An external name has no use for it; a patch that changes the type finds it again."""
 
     def default(self, obj: Object) -> None:
         default_service(obj)
@@ -140,10 +148,7 @@ class ServiceStrategy(Strategy):
         return self.warnings_on_create(ctx, obj)
 
     def canonicalize(self, obj: Object) -> None:
-        spec = obj["spec"]
-        if spec.get("type") == "ExternalName":
-            spec.pop("internalTrafficPolicy", None)
-        normalize_cluster_ips(spec)
+        normalize_cluster_ips(obj["spec"])
 
     def fields(self, obj: Object) -> dict[str, str]:
         spec = spec_of(obj)

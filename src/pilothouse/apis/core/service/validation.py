@@ -76,8 +76,9 @@ def validate_service_update(obj: Object, old: Object, *, strict: bool = True) ->
     errs = validate_address_change(spec, before)
     balanced = spec.get("type") == before.get("type") == "LoadBalancer"
     if balanced and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
-        where = _SPEC.child("loadBalancerClass")
-        errs.append(invalid(where, spec.get("loadBalancerClass"), "may not change once set"))
+        name = spec.get("loadBalancerClass")
+        shown = None if name is None else Named(name)
+        errs.append(invalid(_SPEC.child("loadBalancerClass"), shown, "may not change once set"))
     errs += _check_class(spec)
     checked = needs_health_check(before) and needs_health_check(spec)
     if checked and spec.get("healthCheckNodePort", 0) != before.get("healthCheckNodePort", 0):

@@ -35,6 +35,9 @@ def errors_of(spec: Struct, annotations: dict[str, str] | None = None, *, privil
     return [str(error) for error in errs]
 
 
+_UNSUPPORTED = 'Unsupported value: "cpu\\u003c": supported values: "cpu", "memory"'
+
+
 def container(**more: Any) -> Struct:
     return {"containers": [{"name": "c", "image": "nginx:1", **more}]}
 
@@ -92,6 +95,14 @@ CONTAINERS: list[tuple[Struct, list[str]]] = [
         [
             'spec.containers[0].resizePolicy: Unsupported value: "X": supported values: "NotRequired",'
             ' "RestartContainer"'
+        ],
+    ),
+    (
+        container(resizePolicy=[{"resourceName": "cpu<", "restartPolicy": "NotRequired"}] * 2),
+        [
+            f"spec.containers[0].resizePolicy: {_UNSUPPORTED}",
+            'spec.containers[0].resizePolicy[1]: Duplicate value: "cpu\\u003c"',
+            f"spec.containers[0].resizePolicy: {_UNSUPPORTED}",
         ],
     ),
     (

@@ -150,6 +150,13 @@ def stored_service(kind: Any, **fields: Any) -> dict[str, Any]:
     return made
 
 
+def test_a_class_stays_and_is_shown_as_json(kind: Any) -> None:
+    balanced = {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": True}
+    stored = stored_service(kind, **balanced, loadBalancerClass="a.b/c")
+    errs = kind("v1", "services").errors({"spec": {"loadBalancerClass": "a>b"}}, stored)
+    assert errs[0] == 'spec.loadBalancerClass: Invalid value: "a\\u003eb": may not change once set'
+
+
 def test_addresses_stay(kind: Any) -> None:
     stored = stored_service(kind)
     services = kind("v1", "services")
