@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import ssl
 from typing import Final
@@ -19,6 +20,22 @@ _WORDS: Final = {
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
 _EXPIRED: Final = frozenset({9, 10})
 _OTHER_NAME: Final = frozenset({62, 64})
+# An alert of the other side, as OpenSSL spells it: SSLV3_ALERT_HANDSHAKE_FAILURE, TLSV1_UNRECOGNIZED_NAME.
+_ALERT: Final = re.compile(r"\A(?:sslv3_alert|tlsv1_alert|tlsv13_alert|tlsv1)_(\w+)\Z")
+# Where Go has more than these words, or others.
+_ALERTS: Final = {
+    "bad_record_mac": "bad record MAC",
+    "certificate_expired": "expired certificate",
+    "certificate_revoked": "revoked certificate",
+    "certificate_unknown": "unknown certificate",
+    "decode_error": "error decoding message",
+    "decrypt_error": "error decrypting message",
+    "insufficient_security": "insufficient security level",
+    "protocol_version": "protocol version not supported",
+    "unknown_ca": "unknown certificate authority",
+    "unknown_psk_identity": "unknown PSK identity",
+    "user_cancelled": "user canceled",
+}
 
 
 class OutgoingError(Exception):
@@ -63,7 +80,8 @@ def explain_handshake(error: BaseException, host: str) -> str:
     if isinstance(error, ssl.SSLError):
         text = str(error)
         plain = "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text
-        return "http: server gave HTTP response to HTTPS client" if plain else f"tls: {error.reason or text}"
+        if plain:
+            return "http: server gave HTTP response to HTTPS client"
     return explain_reading(error)
 
 
@@ -80,9 +98,19 @@ def explain_reading(error: BaseException | None) -> str:
     """What ended a connection that was in use."""
     if error is None:
         return "EOF"
+    if isinstance(error, ssl.SSLError):
+        return _explain_alert(error) or f"tls: {error.reason or error}"
     if isinstance(error, OSError) and error.errno in _WORDS:
         return f"read: {_WORDS[error.errno]}"
     return str(error) or type(error).__name__
+
+
+def _explain_alert(error: ssl.SSLError) -> str:
+    """What the other side complained about in TLS's own words; empty if it did not."""
+    # Python knows most reasons as constants, the others as OpenSSL's sentences with spaces.
+    text = error.reason or str(error).partition("] ")[2].partition(" (_ssl.c")[0]
+    found = _ALERT.match(text.lower().replace(" ", "_"))
+    return f"remote error: tls: {_ALERTS.get(found[1]) or found[1].replace('_', ' ')}" if found else ""
 
 
 def _explain_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:

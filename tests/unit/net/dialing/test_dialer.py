@@ -114,3 +114,33 @@ async def test_tls_both_ways_and_another_protocol_takes_over(tmp_path: Path) -> 
         await second.lost.wait()
     assert (first.data, second.data) == (b"", sent)
     server.close()
+
+
+@pytest.mark.parametrize(
+    ("alert", "words"),
+    [
+        (20, "bad record MAC"),
+        (40, "handshake failure"),
+        (42, "bad certificate"),
+        (45, "expired certificate"),
+        (48, "unknown certificate authority"),
+        (70, "protocol version not supported"),
+        (80, "internal error"),
+        (112, "unrecognized name"),
+        (116, "certificate required"),
+    ],
+)
+async def test_what_the_other_side_complains_about(alert: int, words: str) -> None:
+    """A kubelet whose serving certificate nobody has approved yet answers with an internal error, and users search for
+    ``remote error: tls: internal error``."""
+
+    async def complain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(bytes([21, 3, 3, 0, 2, 2, alert]))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
+        with pytest.raises(DialError) as raised:
+            await Dialer().connect(Target("127.0.0.1", _port(server), Tls(insecure=True)), asyncio.Protocol)
+    assert str(raised.value) == f"remote error: tls: {words}"
