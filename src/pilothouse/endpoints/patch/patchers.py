@@ -124,7 +124,7 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
             raise errors.bad_request(str(error)) from None
 
     def places(document: Object) -> Places:
-        return list(merge_places(patch, document)) if isinstance(patch, dict) else []
+        return merge_places(patch, document) if isinstance(patch, dict) else {}
 
     def merge_texts(document: Object) -> Any:
         try:
