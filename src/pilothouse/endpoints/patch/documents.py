@@ -29,6 +29,8 @@ from pilothouse.machinery.workers import ABANDONED, checkpoint
 
 Places = dict[str, "Places"]
 """Where a patch goes through, as a tree of steps. A hundred thousand places may have as many hundreds in common."""
+_DEEPEST: Final = 2_000
+"""No document is as deep, but a pointer may name a million steps."""
 _EMPTY_OBJECT: Final[Places] = {"": {}}
 _FROM_THE_END: Final = re.compile("-[0-9]{1,18}").fullmatch
 
@@ -40,7 +42,7 @@ def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
     places: Places = {}
     for pointer in pointers:
         here = places
-        for part in pointer.split("/")[1:] if isinstance(pointer, str) else ():
+        for part in pointer.split("/", _DEEPEST)[1:] if isinstance(pointer, str) else ():
             here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
     return places
 

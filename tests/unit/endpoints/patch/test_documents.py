@@ -88,3 +88,7 @@ def test_what_places_have_in_common_is_kept_once() -> None:
         steps += len(tree)
         trees += tree.values()
     assert steps == 100 + 1_000
+    tree, depth = operation_places([{"op": "add", "path": "/a" * 1_000_000, "value": 1}]), 0
+    while tree:
+        (tree,), depth = tree.values(), depth + 1
+    assert depth <= 2_000
