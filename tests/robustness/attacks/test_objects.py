@@ -260,6 +260,12 @@ def containers(items: list[Any]) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": items}}}}
 
 
+def deep(value: Any, levels: int) -> Any:
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 PATCHES: list[tuple[str, str, Any]] = [
     ("40,000 directives", STRATEGIC, containers([{"$patch": "delete", "name": f"c{n}"} for n in range(40_000)])),
     ("one key 40,000 times", STRATEGIC, containers([{"name": "c1", "image": str(n)} for n in range(40_000)])),
@@ -291,6 +297,16 @@ PATCHES: list[tuple[str, str, Any]] = [
         + [{"op": "copy", "from": "/metadata", "path": "/metadata/annotations/b"}] * 60,
     ),
     ("nulls", MERGE, {"metadata": {"annotations": {f"k{n}": None for n in range(150_000)}}}),
+    (
+        "100,000 keys beside a wrong type",
+        MERGE,
+        {"spec": 1, "metadata": {"labels": {f"k{n}": "" for n in range(100_000)}}},
+    ),
+    (
+        "100,000 keys 200 deep beside a wrong type",
+        MERGE,
+        {"spec": 1, "x": deep({f"k{n}": {} for n in range(100_000)}, 200)},
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ have their keys sorted, what a patch brings is as it came, and all else is in th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -25,67 +25,93 @@ from pilothouse.machinery.gvk import GroupKind, GroupVersionKind, parse_group_ve
 from pilothouse.machinery.schema.decoding import DecodeError, decode
 from pilothouse.machinery.schema.own_errors import first_error
 from pilothouse.machinery.schema.types import Struct
+from pilothouse.machinery.workers import ABANDONED, checkpoint
 
-Places = list[list[str]]
-"""Paths that a patch goes through."""
+Places = dict[str, "Places"]
+"""Where a patch goes through, as a tree of steps. A hundred thousand places may have as many hundreds in common."""
+_DEEPEST: Final = 2_000
+"""No document is as deep, but a pointer may name a million steps."""
+_EMPTY_OBJECT: Final[Places] = {"": {}}
 _FROM_THE_END: Final = re.compile("-[0-9]{1,18}").fullmatch
 
 
 def operation_places(operations: Sequence[dict[str, Any]]) -> Places:
-    """The paths that the operations of a JSON patch go through."""
+    """The places that the operations of a JSON patch go through."""
     pointers = [operation.get("path") for operation in operations]
     pointers += [operation.get("from") for operation in operations if operation.get("op") in ("move", "copy")]
-    return [
-        [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-        for pointer in pointers
-        if isinstance(pointer, str)
-    ]
+    places: Places = {}
+    for pointer in pointers:
+        here = places
+        for part in pointer.split("/", _DEEPEST)[1:] if isinstance(pointer, str) else ():
+            here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
+    return places
 
 
-def merge_places(patch: dict[str, Any], document: Any) -> Iterator[list[str]]:
-    """The paths that a merge patch goes through. Lists it brings are read, too, unless they replace an object."""
+def merge_places(patch: dict[str, Any], document: Any) -> Places:
+    """The places that a merge patch goes through. Lists it brings are read, too, unless they replace an object."""
+    places: Places = {}
     for key, value in patch.items():
         current = document.get(key) if isinstance(document, dict) else None
-        yield [key]
         if isinstance(value, dict):
-            yield [key, ""]
-            yield from ([key, *path] for path in merge_places(value, current))
+            places[key] = _through(merge_places(value, current))
         elif isinstance(value, list) and not isinstance(current, dict):
-            yield from ([key, *path] for path in _list_places(value))
+            places[key] = _list_places(value)
+    return places
 
 
-def _list_places(items: list[Any]) -> Iterator[list[str]]:
+def _through(below: Places) -> Places:
+    """An object that the patch goes through, whatever is below."""
+    return below or _EMPTY_OBJECT
+
+
+def _list_places(items: list[Any]) -> Places:
+    places: Places = {}
     for position, item in enumerate(items):
-        yield [str(position)]
         if isinstance(item, dict):
-            yield [str(position), ""]
-            yield from ([str(position), *path] for path in merge_places(item, None))
+            places[str(position)] = _through(merge_places(item, None))
         elif isinstance(item, list):
-            yield from ([str(position), *path] for path in _list_places(item))
+            places[str(position)] = _list_places(item)
+    return places
 
 
 def sort_along(value: Any, places: Places) -> Any:
     """The document with the keys of all objects sorted that a patch went through."""
-    return _sort(value, [place for place in places if place])
-
-
-def _sort(value: Any, places: Places) -> Any:
+    if ABANDONED:
+        checkpoint()
     if isinstance(value, list):
-        counted = [[_from_the_front(place[0], len(value)), *place[1:]] for place in places]
-        return [_sort_below(str(position), item, counted) for position, item in enumerate(value)]
+        below = _from_the_front(places, len(value))
+        return [_sort_below(below.get(str(position)), item) for position, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    return {key: _sort_below(key, value[key], places) for key in sorted(value)}
+    return {key: _sort_below(places.get(key), value[key]) for key in sorted(value)}
 
 
-def _from_the_front(position: str, length: int) -> str:
-    """A position of a list that may be counted from its end."""
-    return str(int(position) + length) if _FROM_THE_END(position) else position
+def _sort_below(places: Places | None, value: Any) -> Any:
+    return sort_along(value, places) if places else value
 
 
-def _sort_below(key: str, value: Any, places: Places) -> Any:
-    deeper = [place[1:] for place in places if place[0] == key and len(place) > 1]
-    return _sort(value, deeper) if deeper else value
+def _from_the_front(places: Places, length: int) -> Places:
+    """The same, with positions of a list that are counted from its end among those they mean."""
+    counted = [step for step in places if _FROM_THE_END(step)]
+    if not counted:
+        return places
+    places = {**places}
+    for step in counted:
+        _add(places, str(int(step) + length), places.pop(step))
+    return places
+
+
+def _add(places: Places, step: str, below: Places) -> None:
+    """Add what is below a step; what is there already is copied where it changes, and as deep as a pointer is long."""
+    waiting = [(places, step, below)]
+    while waiting:
+        into, step, more = waiting.pop()
+        known = into.get(step)
+        if known is None:
+            into[step] = more
+            continue
+        known = into[step] = {**known}
+        waiting += [(known, next_step, deeper) for next_step, deeper in more.items()]
 
 
 def show_sorted(document: Any) -> str:

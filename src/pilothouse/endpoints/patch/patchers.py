@@ -112,9 +112,9 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
             value = _expect(value, list, "[]handlers.jsonPatchOp")
             _check_operations(value)
         operations = json_patch.decode(value)
-        changed = operation_places(operations)
         apply = _json_patch(operations)
-        return Reading(apply, _explainer(scope, apply, lambda document: changed), await _odd_fields(body, operations))
+        explain = _explainer(scope, apply, lambda document: operation_places(operations))
+        return Reading(apply, explain, await _odd_fields(body, operations))
     patch = value if value is None or validation == "Ignore" else _expect(value, dict, "map[string]interface {}")
     repeated = [f"duplicate field {go_quote.quote(path)}" for path in await repeated_fields(body, patch)]
 
@@ -125,7 +125,7 @@ async def _read(scope: ResourceScope, kind: str, body: bytes, value: Any, valida
             raise errors.bad_request(str(error)) from None
 
     def places(document: Object) -> Places:
-        return list(merge_places(patch, document)) if isinstance(patch, dict) else []
+        return merge_places(patch, document) if isinstance(patch, dict) else {}
 
     def merge_texts(document: Object) -> Any:
         try:
