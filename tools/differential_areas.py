@@ -18,6 +18,7 @@ from differential_clients import certificates, helm, kubectl
 from differential_cluster import reshaping, scarcity, security, workloads
 from differential_controllers import elections, informers, reconciles
 from differential_conversions import conversions
+from differential_definitions import documents, ratchets
 from differential_devices import devices
 from differential_fields import set_some_field, some_of, status_of, structs_in
 from differential_pods import pods
@@ -1166,6 +1167,8 @@ AREAS: dict[str, Maker] = {
     "workloads": workloads,
     "scarcity": scarcity,
     "schemas": schemas,
+    "ratchets": ratchets,
+    "documents": documents,
     "expressions": expressions,
     "judgements": judgements,
     "rewritings": rewritings,

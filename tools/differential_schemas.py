@@ -51,11 +51,11 @@ def _number(choice: random.Random) -> Schema:
 def _list(choice: random.Random, depth: int) -> Schema:
     way = choice.randrange(4)
     if way == 0:
-        keyed = {"k": {"type": "string", **choice.choice(({}, {"default": "d"}))}, "v": _some(choice, depth - 1)}
+        keyed = {"k": {"type": "string", **choice.choice(({}, {"default": "d"}))}, "v": some_schema(choice, depth - 1)}
         keys = choice.choice((["k"], ["k"], ["k"], ["v"], ["k", "v"]))
         items = {"type": "object", "properties": keyed, **choice.choice(({"required": ["k"]}, {}))}
         return {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys, "items": items}
-    made: Schema = {"type": "array", "items": _some(choice, depth - 1)}
+    made: Schema = {"type": "array", "items": some_schema(choice, depth - 1)}
     if way == 1:
         made |= {"x-kubernetes-list-type": "set", "items": choice.choice((_text, _number))(choice)}
     if way == 2:
@@ -68,9 +68,9 @@ def _list(choice: random.Random, depth: int) -> Schema:
 
 def _object(choice: random.Random, depth: int) -> Schema:
     if choice.random() < 0.25:
-        return {"type": "object", "additionalProperties": _some(choice, depth - 1),
+        return {"type": "object", "additionalProperties": some_schema(choice, depth - 1),
                 **choice.choice(({}, {"minProperties": 1}, {"maxProperties": 1}))}  # fmt: skip
-    properties = {name: _some(choice, depth - 1) for name in choice.sample("pqrs", choice.randrange(1, 4))}
+    properties = {name: some_schema(choice, depth - 1) for name in choice.sample("pqrs", choice.randrange(1, 4))}
     made: Schema = {"type": "object", "properties": properties}
     if choice.random() < 0.25:
         made["required"] = choice.sample(sorted(properties), 1)
@@ -86,7 +86,8 @@ def _object(choice: random.Random, depth: int) -> Schema:
     return made
 
 
-def _some(choice: random.Random, depth: int) -> Schema:
+def some_schema(choice: random.Random, depth: int) -> Schema:
+    """Any schema of so many levels."""
     way = choice.randrange(10 if depth > 0 else 6)
     if way < 3:
         made = _text(choice)
@@ -100,11 +101,11 @@ def _some(choice: random.Random, depth: int) -> Schema:
     else:
         made = (_list if way < 8 else _object)(choice, depth)
     if choice.random() < 0.12:
-        made["default"] = _value(choice, made)
+        made["default"] = a_value(choice, made)
     return made
 
 
-def _value(choice: random.Random, schema: Schema) -> Any:
+def a_value(choice: random.Random, schema: Schema) -> Any:
     """A value that the schema mostly takes."""
     if choice.random() < 0.05:
         return choice.choice(_ODD)
@@ -122,16 +123,16 @@ def _value(choice: random.Random, schema: Schema) -> Any:
         case "boolean":
             return choice.random() < 0.5
         case "array":
-            return [_value(choice, schema["items"]) for _ in range(choice.choice((0, 1, 1, 2, 3)))]
+            return [a_value(choice, schema["items"]) for _ in range(choice.choice((0, 1, 1, 2, 3)))]
         case "object" if "additionalProperties" in schema:
             of = schema["additionalProperties"]
-            return {choice.choice("abc"): _value(choice, of) for _ in range(choice.randrange(3))}
+            return {choice.choice("abc"): a_value(choice, of) for _ in range(choice.randrange(3))}
         case "object" if "x-kubernetes-embedded-resource" in schema:
             return choice.choice(({"apiVersion": "v1", "kind": "X", "metadata": {"name": "a", "labels": {"a": "b"}}},
                                   {"kind": "X"}, {"apiVersion": "v1", "kind": "X", "metadata": {"name": "A b"}},
                                   {"apiVersion": "v1", "kind": "X", "metadata": {"odd": 1}}))  # fmt: skip
         case "object":
-            made = {name: _value(choice, of) for name, of in schema["properties"].items() if choice.random() < 0.75}
+            made = {name: a_value(choice, of) for name, of in schema["properties"].items() if choice.random() < 0.75}
             return made | ({"unknown": 1} if choice.random() < 0.05 else {})
     return choice.choice((1, "1", "50%", {"a": {"b": 1}}, [1]))
 
@@ -155,7 +156,8 @@ def _variables(schema: Schema, at: str = "self") -> dict[str, str]:
     return found
 
 
-def _rule(choice: random.Random, schema: Schema) -> Schema:
+def a_rule(choice: random.Random, schema: Schema) -> Schema:
+    """A rule about fields of the schema."""
     variables = _variables(schema)
     made = {"rule": expression(choice, "bool", variables)}
     if choice.random() < 0.5 and variables:
@@ -167,7 +169,9 @@ def _rule(choice: random.Random, schema: Schema) -> Schema:
     return made
 
 
-def _definition(choice: random.Random, group: str, spec: Schema, other: Schema) -> Schema:
+def a_definition(choice: random.Random, group: str, spec: Schema, other: Schema) -> Schema:
+    """A definition of two versions."""
+
     def version(name: str, of: Schema) -> Schema:
         properties = {"spec": of, "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         made: Schema = {"name": name, "served": True, "storage": name == "v1",
@@ -208,15 +212,15 @@ def _defined(choice: random.Random, names: Any, *, rules: float) -> list[Request
     group = f"{names.name}.example"
 
     def spec_of() -> Schema:
-        properties = {name: _some(choice, 2) for name in choice.sample("abcdef", choice.randrange(2, 6))}
+        properties = {name: some_schema(choice, 2) for name in choice.sample("abcdef", choice.randrange(2, 6))}
         made: Schema = {"type": "object", "properties": properties}
         if choice.random() < rules:
-            made["x-kubernetes-validations"] = [_rule(choice, made) for _ in range(choice.choice((1, 1, 2, 3)))]
+            made["x-kubernetes-validations"] = [a_rule(choice, made) for _ in range(choice.choice((1, 1, 2, 3)))]
         return made
 
     first = spec_of()
-    second = choice.choice((spec_of(), _copy(first)))
-    definition = _definition(choice, group, first, second)
+    second = choice.choice((spec_of(), copied(first)))
+    definition = a_definition(choice, group, first, second)
     path = f"{_DEFINITIONS}/randoms.{group}"
     said = [
         Request("POST", _DEFINITIONS, dump(definition), unordered=True),
@@ -234,7 +238,7 @@ def _said(choice: random.Random, group: str, names: Any, schemas_of: dict[str, S
     where = f"/apis/{group}/{at}/namespaces/{names.namespace}/randoms"
     name = f"r{choice.randrange(2)}"
     path, head = f"{where}/{name}", {"apiVersion": f"{group}/{at}", "kind": "Random", "metadata": {"name": name}}
-    spec = _value(choice, schemas_of[at])
+    spec = a_value(choice, schemas_of[at])
     body = {**head, "spec": spec, **choice.choice(({}, {}, {"status": {"a": 1}}))}
     validation = choice.choice(("", "?fieldValidation=Strict", "?fieldValidation=Ignore", "?dryRun=All"))
     below = choice.choice(("", "", "", "", "/status"))
@@ -242,7 +246,7 @@ def _said(choice: random.Random, group: str, names: Any, schemas_of: dict[str, S
     if isinstance(spec, dict) and spec:
         few = {key: spec[key] for key in choice.sample(sorted(spec), 1)}
     operation = {"op": choice.choice(("add", "replace", "remove", "test")), "path": "/spec/" + choice.choice("abcdef"),
-                 "value": _value(choice, {"type": choice.choice(("string", "integer"))})}  # fmt: skip
+                 "value": a_value(choice, {"type": choice.choice(("string", "integer"))})}  # fmt: skip
     force = choice.choice(("", "&force=true"))
     return choice.choice(
         (
@@ -262,7 +266,8 @@ def _said(choice: random.Random, group: str, names: Any, schemas_of: dict[str, S
     )  # fmt: skip
 
 
-def _copy(schema: Schema) -> Schema:
+def copied(schema: Schema) -> Schema:
+    """The same, which may be changed."""
     made: Schema = json.loads(json.dumps(schema))
     return made
 

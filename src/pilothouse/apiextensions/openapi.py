@@ -217,7 +217,7 @@ def _list_schema(served: ServedDefinition, gv: GroupVersion, dialect: Dialect) -
         "properties": {
             **_type_fields(dialect),
             "items": items,
-            "metadata": _reference("meta.v1.ListMeta", describe("apps.v1.DeploymentList", "metadata"), dialect),
+            "metadata": _reference("meta.v1.ListMeta", describe("core.v1.PodList", "metadata"), dialect),
         },
         "x-kubernetes-group-version-kind": [kind],
     }

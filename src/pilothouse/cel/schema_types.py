@@ -48,6 +48,7 @@ _UNITS = (
 Schema = Mapping[str, Any]
 Convert = Callable[[Any], Any]
 _GO_TYPES: Final[dict[type, str]] = {
+    str: "string",
     list: "[]interface {}",
     dict: "map[string]interface {}",
     int: "int64",
@@ -235,12 +236,18 @@ def _declare_string(schema: Schema) -> Declared:
 
 
 def _to_double(value: Any) -> Any:
-    return float(value) if value.__class__ is int else value
+    if value.__class__ is float:
+        return value
+    return float(value) if value.__class__ is int else Invalid(f"invalid data, expected float, got {_go_type(value)}")
 
 
 def _to_integer(value: Any) -> Any:
-    """Whole floats are integers to a schema, but not to expressions."""
-    return Invalid("invalid data, expected int, got float64") if value.__class__ is float else value
+    """Whole floats are integers to a schema, but not to expressions; what another schema let pass may be anything."""
+    return value if value.__class__ is int else Invalid(f"invalid data, expected int, got {_go_type(value)}")
+
+
+def _go_type(value: Any) -> str:
+    return _GO_TYPES[value.__class__]
 
 
 def _of_strings(convert: Convert) -> Convert:
@@ -249,7 +256,7 @@ def _of_strings(convert: Convert) -> Convert:
     def apply(value: Any) -> Any:
         if value.__class__ is str:
             return convert(value)
-        return Invalid(f"invalid data, expected string, got {_GO_TYPES[value.__class__]}")
+        return Invalid(f"invalid data, expected string, got {_go_type(value)}")
 
     return apply
 

@@ -13,7 +13,8 @@ from pilothouse.cel.values import NONE, EvaluationError, Invalid, Optional, fail
 if TYPE_CHECKING:
     from pilothouse.cel.planning import Planner
 
-_FORMATTED = frozenset({"bytes", "duration", "timestamp"})
+_CONVERTED = frozenset({"bytes", "double", "duration", "int", "timestamp"})
+"""Types of fields whose values may turn out not to be of them."""
 
 
 def variable(slot: int) -> Step:
@@ -55,7 +56,7 @@ def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
             raise EvaluationError(missing)
         return value
 
-    def run_format(frame: Frame) -> Any:
+    def run_converted(frame: Frame) -> Any:
         value = run_struct(frame)
         return fail(value.message) if value.__class__ is Invalid else value
 
@@ -66,7 +67,7 @@ def select(operand: Step, kind: Type, key: str, node: Select) -> Step:
         except (KeyError, TypeError):
             return _get(holder, key, missing)
 
-    run = run_map if not null_is_absent else run_format if node.type.kind in _FORMATTED else run_struct
+    run = run_map if not null_is_absent else run_converted if node.type.kind in _CONVERTED else run_struct
     return Step(run, _reach(operand), attribute=True)
 
 

@@ -59,6 +59,11 @@ def test_version_3_shows_the_schema_itself():
     assert shown["x-kubernetes-selectable-fields"] == [{"fieldPath": "spec.a"}]
 
 
+def test_lists_tell_where_more_is_said_of_their_metadata():
+    shown = source().definition(f"{MODEL}List", V3)
+    assert shown["properties"]["metadata"]["description"].startswith("Standard list metadata. More info: https://")
+
+
 NULLABLE = {"type": "string", "nullable": True, "maxLength": 3}
 
 

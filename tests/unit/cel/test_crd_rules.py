@@ -37,6 +37,17 @@ def made(schema: dict[str, Any]) -> Rules:
     return rules
 
 
+@pytest.mark.parametrize(("value", "kind"), [("x", "string"), (True, "bool"), ([], "[]interface {}"), (2.0, "float64")])
+def test_numbers_that_an_older_schema_let_be_something_else(value: Any, kind: str) -> None:
+    rules = made(spec([{"rule": "self.a > 5"}, {"rule": "{'k': self.a} == {'k': self.a}"}], a=INTEGER))
+    errs = rules.validate({"spec": {"a": value}}, None)
+    why = f"invalid data, expected int, got {kind} evaluating rule:"
+    assert [why in text for text in shown(errs)] == [True, True]
+    if kind != "float64":
+        rules = made(spec([{"rule": "self.a > 5.0"}], a={"type": "number"}))
+        assert f"expected float, got {kind} evaluating" in shown(rules.validate({"spec": {"a": value}}, None))[0]
+
+
 def test_a_schema_without_rules_has_none() -> None:
     assert compile_rules(spec(a=INTEGER), ROOT) == (None, [])
 

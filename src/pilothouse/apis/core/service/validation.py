@@ -111,7 +111,7 @@ def _check_external_name(spec: Spec) -> list[FieldError]:
     errs = [
         forbidden(_SPEC.child(key), "may not be set for ExternalName services")
         for key in ("clusterIPs", "ipFamilies", "ipFamilyPolicy")
-        if spec.get(key)
+        if spec.get(key) or (key == "ipFamilyPolicy" and spec.get(key) is not None)
     ]
     name = spec.get("externalName", "").removesuffix(".")
     where = _SPEC.child("externalName")

@@ -48,6 +48,10 @@ def test_defaults_by_type(kind: Any, fields: dict[str, Any], wanted: dict[str, A
     ("fields", "wanted"),
     [
         ({"ports": None}, ["spec.ports: Required value"]),
+        (
+            {"type": "ExternalName", "externalName": "h.example", "ipFamilyPolicy": ""},
+            ["spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services"],
+        ),
         ({"ports": [{"port": 0}]}, 2),
         (
             {"ports": [{"port": 80}, {"port": 80}]},
