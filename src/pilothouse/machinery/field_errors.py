@@ -268,8 +268,8 @@ def listed(errors: Iterable[FieldError], *, repeated: bool = False) -> list[Fiel
     return found
 
 
-MOST_MADE: Final = 50_000
-"""Of so many errors the text is longer than anybody is told, but for the very shortest."""
+MOST_MADE: Final = 30_000
+"""Of so many errors the text is longer than anybody is told: each has 35 letters at least."""
 
 
 class _Made(threading.local):
@@ -306,7 +306,7 @@ def bounded(validate: Callable[[], list[FieldError]]) -> list[FieldError]:
 def _look_through(made: list[FieldError]) -> None:
     """Raise ``EnoughErrors`` if most of them are kept by somebody else too; what was only tried is forgotten."""
     kept = [error for error in made if getrefcount(error) > _KNOWN_HERE]
-    if len(kept) > MOST_MADE // 2:
+    if len(kept) > MOST_MADE - MOST_MADE // 8:
         raise EnoughErrors(kept)
     made[:] = kept
 

@@ -23,7 +23,7 @@ import re2
 
 from pilothouse.machinery import re2_process
 from pilothouse.machinery.re2_process import ANSWER, GOOD, REQUEST, compiled, find, received
-from pilothouse.machinery.workers import PATIENCE
+from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint, elsewhere
 
 logger = logging.getLogger(__name__)
 PATIENCE_SECONDS: Final = 30.0
@@ -107,7 +107,9 @@ class _Process:
     def find(self, pattern: str, text: str | bytes, start: int, most: int) -> array[int]:
         """Where matches are, first and last. Raises ``re2.error``, ``NoProcess``."""
         PATIENCE.spend(_MUCH)
-        with self._lock:
+        if ABANDONED:
+            checkpoint()
+        with elsewhere(), self._lock:
             try:
                 kind, told = self._ask(pattern, text, start, most)
             except (EOFError, OSError) as error:

@@ -23,9 +23,7 @@ REQUEST = Struct("<II?II")
 ANSWER = Struct("<ci")
 """Whether the pattern is one, and how many bytes follow: positions, or what is wrong."""
 GOOD, BAD = b"+", b"-"
-MOST_KEPT = 8
-MEMORY = 32 << 20
-"""For each: ``\\pL{1000}`` needs most of it."""
+MOST_KEPT = 32
 
 
 def received(parent: socket.socket, size: int) -> bytes:
@@ -48,7 +46,6 @@ def compiled(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
-    options.max_mem = MEMORY
     return re2.compile(pattern, options)
 
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 from heapq import heappop, heappush
 from itertools import count
@@ -161,11 +161,15 @@ class _Begun:
 
     def __init__(self, user: str) -> None:
         self.user = user
+        self.is_elsewhere = False
+        """Whether it waits for another process, which takes nothing from those who wait for it."""
         self._clock = processor_clock(threading.get_ident())
         self._computed, self._started = self._clock(), monotonic()
 
     def left(self) -> float:
         """For how many seconds others still wait for it, at least."""
+        if self.is_elsewhere:
+            return 0.0
         return min(_ITS_TIME + self._computed - self._clock(), _ITS_WAIT + self._started - monotonic())
 
 
@@ -213,7 +217,7 @@ class _Lane:
                 if user is None or (patience > 0 and self._standing_by):
                     self._wait(None)
                 elif patience <= 0:
-                    self._begun[threading.get_ident()] = _Begun(user)
+                    _here.begun = self._begun[threading.get_ident()] = _Begun(user)
                     job = self._turns.take(user)
                     if self._turns and not self._standing_by:
                         self._call_one()
@@ -238,11 +242,27 @@ class _Here(threading.local):
 
     aside = False
     """Whether it is a worker's."""
+    begun: _Begun | None = None
+    """What it does as a worker."""
 
 
 _here: Final = _Here()
 _long: Final = _Lane("long", THREADS)
 _very_long: Final = _Lane("very-long", THREADS)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """While another process works for the calling thread, others need not wait for their turn behind it."""
+    begun = _here.begun
+    if begun is None:
+        yield
+        return
+    begun.is_elsewhere = True
+    try:
+        yield
+    finally:
+        begun.is_elsewhere = False
 
 
 async def aside(work: Callable[..., Result], *arguments: Any, weight: int = VERY_LONG) -> Result:

@@ -186,9 +186,9 @@ OBJECTS: list[tuple[str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        "a dry run of a service with 60,000 ports",
+        "a dry run of a service with 30,000 ports",
         in_default("", "services") + "?dryRun=All",
-        of("v1", "Service", spec={"type": "NodePort", "ports": [{"port": n + 1} for n in range(60_000)]}),
+        of("v1", "Service", spec={"type": "NodePort", "ports": [{"port": n + 1} for n in range(30_000)]}),
     ),
     (
         "a review with 15,000 requirements",

@@ -52,7 +52,7 @@ def test_it_finds_what_one_here_finds(pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", [LARGE, r"(\pL\pN){90}", r"(\pL{30}){30}", r"\pL?" * 99, "[a-z]{900}" * 90, "a|" * 30_000]
+    "pattern", [LARGE, r"(\pL\pN){90}", r"(\pL{9}){9}", r"\pL?" * 99, "[a-z]{900}" * 90, "a|" * 30_000]
 )
 def test_nothing_large_is_compiled_here(pattern, compiled_here):
     """But with so little memory that the attempt is over in some milliseconds."""

@@ -10,16 +10,14 @@ def test_patterns_are_compiled_once_whether_long_or_short() -> None:
         assert compile_re2(pattern) is compile_re2(pattern)
 
 
-@pytest.mark.parametrize("pattern", ["a" * (LONGEST + 1), r"\PL" * 20_000, "x{1000}" * 5_000, r"\pL{999}" * 9])
+@pytest.mark.parametrize("pattern", ["a" * (LONGEST + 1), r"\PL" * 20_000, "x{1000}" * 5_000, r"\pL{999}"])
 def test_patterns_that_would_hold_everybody_up_are_too_large(pattern: str) -> None:
     with pytest.raises(re2.error) as caught:
         compile_re2(pattern)
     assert caught.value.args[0].startswith(b"expression too large: ")
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"^\pL{1,90}$", "^([a-z]{1,30}){1,30}$", "^a{1,900}$", r"^\pL{0,999}$", r"\pL?" * 101]
-)
+@pytest.mark.parametrize("pattern", [r"^\pL{1,90}$", "^([a-z]{1,30}){1,30}$", "^a{1,900}$", r"\pL?" * 101])
 def test_what_grows_is_compiled(pattern: str) -> None:
     assert compile_re2(pattern).search("abc" if "a{" not in pattern else "aaa") is not None
 

@@ -21,6 +21,7 @@ from pilothouse.machinery.workers import (
     Abandoned,
     aside,
     checkpoint,
+    elsewhere,
     finish,
     weighed,
     work_for,
@@ -173,6 +174,22 @@ async def test_another_is_begun_beside_work_that_takes_more_than_its_time() -> N
             sum(range(1_000))
 
     await asyncio.gather(aside(spin), aside(relieved.set))
+
+
+@pytest.mark.usefixtures("_all_the_time")
+async def test_nobody_waits_behind_work_that_another_process_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_very_long", workers._Lane("elsewhere", 2))
+    gate = Gate()
+
+    def work() -> None:
+        with elsewhere():
+            gate()
+
+    blocking = asyncio.ensure_future(aside(work))
+    await asyncio.to_thread(gate.begun.wait)
+    assert await aside(pow, 2, 3) == 8
+    gate.go.set()
+    await blocking
 
 
 async def test_one_user_does_not_take_all_threads() -> None:
