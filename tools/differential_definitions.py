@@ -15,7 +15,7 @@ _FORMS = (
     JSON, JSON, "application/yaml", "*/*", "text/plain", "application/vnd.kubernetes.protobuf", "", "application/*",
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", _TABLE, "application/json;v=v1",
     "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList,application/json", "APPLICATION/JSON",
-    "application/json;q=0.1,application/yaml", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+    "application/json;q=0.1,application/yaml",
 )  # fmt: skip
 
 

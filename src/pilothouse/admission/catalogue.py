@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pilothouse.admission.builtin import DEFAULT_OFF, MODULES
-from pilothouse.admission.configuration import ConfigurationError
+from pilothouse.admission.configuration import ConfigurationError, InitializationError
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.machinery.go_quote import quote
@@ -47,9 +47,12 @@ class Catalogue:
     def _make(self, name: str, environment: Environment, section: Any) -> Plugin:
         try:
             return self.loaders[name]()(environment, section)
+        except InitializationError as error:
+            why = f"failed to initialize admission plugin {quote(name)}: {error}"
+            raise ConfigurationError(f"failed to apply admission: {why}") from None
         except ConfigurationError as error:
             why = f"couldn't init admission plugin {quote(name)}: {error}"
-            raise ConfigurationError(f"failed to initialize admission: {why}") from None
+            raise ConfigurationError(f"failed to apply admission: {why}") from None
 
 
 def load_catalogue(modules: Iterable[str] = ()) -> Catalogue:

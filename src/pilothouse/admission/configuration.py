@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pilothouse.machinery import yaml_codec
+from pilothouse.machinery import large_json, yaml_codec
+from pilothouse.machinery.go_json import json_type
 from pilothouse.machinery.go_quote import quote
+from pilothouse.machinery.shapes import Struct, unknown_fields, without_nulls
 
 _GROUP: Final = "apiserver.config.k8s.io"
 _VERSIONS: Final = ("v1", "v1alpha1")
@@ -22,16 +24,35 @@ class ConfigurationError(ValueError):
     """What is wrong with a configuration file."""
 
 
+class InitializationError(ConfigurationError):
+    """What is wrong with the configuration of a plug-in, as it shows when that is about to be used."""
+
+
 def require_kind(raw: Any, group: str, versions: Sequence[str], kind: str) -> None:
     """Refuse anything but this kind."""
     if not isinstance(raw, dict):
         raise ConfigurationError(f"couldn't get version/kind; json parse error: expected a {kind} object")
-    if not raw.get("kind"):
-        raise ConfigurationError(f"Object 'Kind' is missing in '{yaml_codec.dump(raw).strip()}'")
+    for field, shown in (("kind", "Kind"), ("apiVersion", "apiVersion")):
+        if not raw.get(field):
+            raise ConfigurationError(f"Object '{shown}' is missing in '{large_json.dumps(raw).decode()}'")
     known = {f"{group}/{version}" if group else version for version in versions}
     if raw["kind"] != kind or raw.get("apiVersion") not in known:
         given = raw.get("apiVersion", "")
         raise ConfigurationError(f'no kind "{raw["kind"]}" is registered for version "{given}"')
+
+
+def decoded(raw: dict[str, Any], shape: Struct, *, strict: bool = True) -> dict[str, Any]:
+    """The section without nulls; refuses values of other types than its kind has and, if strict, fields it has not."""
+    package = str(raw.get("apiVersion") or "").rpartition("/")[2]
+    try:
+        unknown = unknown_fields(raw, shape, package)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
+    if strict and unknown:
+        listed = ", ".join(f"unknown field {quote(each)}" for each in unknown)
+        raise ConfigurationError(f"strict decoding error: {listed}")
+    settled: dict[str, Any] = without_nulls(raw, shape)
+    return settled
 
 
 def load_sections(path: str) -> dict[str, Any]:
@@ -45,7 +66,7 @@ def load_sections(path: str) -> dict[str, Any]:
     _refuse_unknown(whole)
     folder = Path(path).parent
     sections: dict[str, Any] = {}
-    for item in whole.get("plugins") or ():
+    for item in _plugins(whole):
         name = item.get("name", "")
         if name in sections:
             continue
@@ -58,13 +79,22 @@ def load_sections(path: str) -> dict[str, Any]:
 
 def _refuse_unknown(whole: dict[str, Any]) -> None:
     unknown = [key for key in whole if key not in ("kind", "apiVersion", "plugins")]
-    for position, item in enumerate(whole.get("plugins") or ()):
-        if not isinstance(item, dict):
-            raise ConfigurationError("json: cannot unmarshal plugins into Go value of type v1.AdmissionConfiguration")
+    for position, item in enumerate(_plugins(whole)):
         unknown += [f"plugins[{position}].{key}" for key in item if key not in ("name", "path", "configuration")]
     if unknown:
         listed = ", ".join(f"unknown field {quote(each)}" for each in unknown)
         raise ConfigurationError(f"strict decoding error: {listed}")
+
+
+def _plugins(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    given = whole.get("plugins")
+    where, of = "Go struct field AdmissionConfiguration.plugins of type", "v1.AdmissionPluginConfiguration"
+    if not isinstance(given, list | None):
+        raise ConfigurationError(f"json: cannot unmarshal {json_type(given)} into {where} []{of}")
+    for item in given or ():
+        if not isinstance(item, dict | None):
+            raise ConfigurationError(f"json: cannot unmarshal {json_type(item)} into {where} {of}")
+    return [item or {} for item in given or ()]
 
 
 def _load(path: Path, failure: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from pilothouse.endpoints.request_info import RequestInfo
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
-from pilothouse.machinery.shapes import unknown_fields, without_nulls
+from pilothouse.machinery.shapes import Struct, Text, unknown_fields, without_nulls
 from pilothouse.machinery.user import User
 from pilothouse.machinery.yaml_codec import load
 
@@ -35,25 +35,27 @@ STAGES: Final = (REQUEST_RECEIVED, RESPONSE_STARTED, RESPONSE_COMPLETE, PANIC)
 _REMEMBERED: Final = 4096
 _LONGEST_REMEMBERED: Final = 1024
 """Anybody may ask for a path of a megabyte, and for another one each time."""
-_SHAPE: Final = {
-    "apiVersion": str,
-    "kind": str,
-    "omitStages": [str],
+_RULE: Final = {
+    "level": Text("Level"),
+    "users": [str],
+    "userGroups": [str],
+    "verbs": [str],
+    "namespaces": [str],
+    "resources": [Struct("GroupResources", {"group": str, "resources": [str], "resourceNames": [str]})],
+    "nonResourceURLs": [str],
+    "omitStages": [Text("Stage")],
     "omitManagedFields": bool,
-    "rules": [
-        {
-            "level": str,
-            "users": [str],
-            "userGroups": [str],
-            "verbs": [str],
-            "namespaces": [str],
-            "resources": [{"group": str, "resources": [str], "resourceNames": [str]}],
-            "nonResourceURLs": [str],
-            "omitStages": [str],
-            "omitManagedFields": bool,
-        }
-    ],
 }
+_SHAPE: Final = Struct(
+    "Policy",
+    {
+        "apiVersion": str,
+        "kind": str,
+        "omitStages": [Text("Stage")],
+        "omitManagedFields": bool,
+        "rules": [Struct("PolicyRule", _RULE)],
+    },
+)
 _NOBODY: Final = User("")
 
 

@@ -18,39 +18,45 @@ from pilothouse.authn.claim_expressions import (
     compile_user,
     uses_claim,
 )
-from pilothouse.authn.configuration_file import load_configuration, raise_errors
+from pilothouse.authn.configuration_file import Undecodable, load_configuration, raise_errors
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, required, too_many
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.names import check_domain_prefixed_path
+from pilothouse.machinery.shapes import Struct, Text
 
 if TYPE_CHECKING:
     from pilothouse.cel.environment import Program
 
 _RULE: Final = {"claim": str, "requiredValue": str, "expression": str, "message": str}
-_MAPPING: Final = {"claim": str, "prefix": str, "expression": str}
-_SHAPE: Final = {
-    "jwt": [
-        {
-            "issuer": {
-                "url": str,
-                "discoveryURL": str,
-                "certificateAuthority": str,
-                "audiences": [str],
-                "audienceMatchPolicy": str,
-                "egressSelectorType": str,
-            },
-            "claimValidationRules": [_RULE],
-            "claimMappings": {
-                "username": _MAPPING,
-                "groups": _MAPPING,
-                "uid": {"claim": str, "expression": str},
-                "extra": [{"key": str, "valueExpression": str}],
-            },
-            "userValidationRules": [{"expression": str, "message": str}],
-        }
-    ],
-    "anonymous": {"enabled": bool, "conditions": [{"path": str}]},
+_MAPPING: Final = Struct("PrefixedClaimOrExpression", {"claim": str, "prefix": str, "expression": str})
+_ISSUER: Final = {
+    "url": str,
+    "discoveryURL": str,
+    "certificateAuthority": str,
+    "audiences": [str],
+    "audienceMatchPolicy": Text("AudienceMatchPolicyType"),
+    "egressSelectorType": Text("EgressSelectorType"),
 }
+_MAPPINGS: Final = {
+    "username": _MAPPING,
+    "groups": _MAPPING,
+    "uid": Struct("ClaimOrExpression", {"claim": str, "expression": str}),
+    "extra": [Struct("ExtraMapping", {"key": str, "valueExpression": str})],
+}
+_AUTHENTICATOR: Final = {
+    "issuer": Struct("Issuer", _ISSUER),
+    "claimValidationRules": [Struct("ClaimValidationRule", _RULE)],
+    "claimMappings": Struct("ClaimMappings", _MAPPINGS),
+    "userValidationRules": [Struct("UserValidationRule", {"expression": str, "message": str})],
+}
+_CONDITION: Final = Struct("AnonymousAuthCondition", {"path": str})
+_SHAPE: Final = Struct(
+    "AuthenticationConfiguration",
+    {
+        "jwt": [Struct("JWTAuthenticator", _AUTHENTICATOR)],
+        "anonymous": Struct("AnonymousAuthConfig", {"enabled": bool, "conditions": [_CONDITION]}),
+    },
+)
 _MAX_ISSUERS: Final = 64
 _EMAIL_UNVERIFIED: Final = (
     "claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression "
@@ -110,6 +116,16 @@ def issuer_from_flags(
         required_claims=dict(required_claims or {}),
         certificate_authority=certificate_authority,
     )
+
+
+def parse_file(path: str, data: bytes, service_account_issuers: Sequence[str] = ()) -> AuthenticationConfiguration:
+    """The same for the content of a file, which errors name where it cannot be decoded."""
+    try:
+        return parse_configuration(data, service_account_issuers)
+    except Undecodable as error:
+        raise ValueError(f"failed to load authentication configuration from file {quote(path)}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"invalid authentication configuration: {error}") from None
 
 
 def parse_configuration(data: bytes, service_account_issuers: Sequence[str] = ()) -> AuthenticationConfiguration:

@@ -16,8 +16,19 @@ from pilothouse.machinery.yaml_codec import load
 Shape = Mapping[str, Any]
 
 
+class Undecodable(ValueError):
+    """The file is no document of the wanted kind."""
+
+
 def load_configuration(data: bytes, kind: str, versions: Iterable[str], shape: Shape) -> dict[str, Any]:
-    """Read a document of this kind. Raises ``ValueError``."""
+    """Read a document of this kind. Raises ``Undecodable``."""
+    try:
+        return _load(data, kind, versions, shape)
+    except ValueError as error:
+        raise Undecodable(str(error)) from None
+
+
+def _load(data: bytes, kind: str, versions: Iterable[str], shape: Shape) -> dict[str, Any]:
     if not data:
         raise ValueError("empty config data")
     document = load(data, strict=True)
@@ -29,7 +40,8 @@ def load_configuration(data: bytes, kind: str, versions: Iterable[str], shape: S
         raise ValueError("Object 'Kind' is missing in the configuration file")
     if found_kind != kind or found_version not in known:
         raise ValueError(f"no kind {quote(str(found_kind))} is registered for version {quote(str(found_version))}")
-    unknown = unknown_fields({k: v for k, v in document.items() if k not in ("kind", "apiVersion")}, shape)
+    fields = {key: value for key, value in document.items() if key not in ("kind", "apiVersion")}
+    unknown = unknown_fields(fields, shape, str(found_version).rpartition("/")[2])
     if unknown:
         listed = ", ".join(f"unknown field {quote(field)}" for field in unknown)
         raise ValueError(f"strict decoding error: {listed}")

@@ -15,29 +15,24 @@ from pilothouse.authn.configuration_file import load_configuration, raise_errors
 from pilothouse.authz.match_conditions import MatchConditions, compile_conditions
 from pilothouse.machinery.field_errors import FieldError, Path, duplicate, invalid, not_supported, required
 from pilothouse.machinery.names import check_dns1123_subdomain
+from pilothouse.machinery.shapes import DURATION, Struct, Text
 from pilothouse.machinery.times import TimeError, format_duration, parse_duration
 
 TYPES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
-_SHAPE: Final = {
-    "authorizers": [
-        {
-            "type": str,
-            "name": str,
-            "webhook": {
-                "authorizedTTL": str,
-                "cacheAuthorizedRequests": bool,
-                "unauthorizedTTL": str,
-                "cacheUnauthorizedRequests": bool,
-                "timeout": str,
-                "subjectAccessReviewVersion": str,
-                "matchConditionSubjectAccessReviewVersion": str,
-                "failurePolicy": str,
-                "connectionInfo": {"type": str, "kubeConfigFile": str},
-                "matchConditions": [{"expression": str}],
-            },
-        }
-    ]
+_WEBHOOK: Final = {
+    "authorizedTTL": DURATION,
+    "cacheAuthorizedRequests": bool,
+    "unauthorizedTTL": DURATION,
+    "cacheUnauthorizedRequests": bool,
+    "timeout": DURATION,
+    "subjectAccessReviewVersion": str,
+    "matchConditionSubjectAccessReviewVersion": str,
+    "failurePolicy": str,
+    "connectionInfo": Struct("WebhookConnectionInfo", {"type": str, "kubeConfigFile": str}),
+    "matchConditions": [Struct("WebhookMatchCondition", {"expression": str})],
 }
+_AUTHORIZER: Final = {"type": Text("AuthorizerType"), "name": str, "webhook": Struct("WebhookConfiguration", _WEBHOOK)}
+_SHAPE: Final = Struct("AuthorizationConfiguration", {"authorizers": [Struct("AuthorizerConfiguration", _AUTHORIZER)]})
 _SECOND: Final = 1_000_000_000
 
 

@@ -203,11 +203,11 @@ class AuthenticationOptions(FlagGroup):
 
         metrics, configuration = AuthenticationMetrics(identity), None
         if self.authentication_config:
-            from pilothouse.authn.authentication_configuration import parse_configuration
+            from pilothouse.authn.authentication_configuration import parse_file
 
             configuration = ReloadedFile(
                 self.authentication_config,
-                lambda content: parse_configuration(content, self.service_account_issuer),
+                lambda content: parse_file(self.authentication_config, content, self.service_account_issuer),
                 metrics.reloads,
             )
         authority = WatchedFile(self.oidc_ca_file, _read_authority) if self.oidc_ca_file else None

@@ -17,7 +17,7 @@ from pilothouse.machinery.field_errors import (
     required,
 )
 from pilothouse.machinery.field_errors import Path as FieldPath
-from pilothouse.machinery.shapes import unknown_fields
+from pilothouse.machinery.shapes import Struct, Text, unknown_fields
 from pilothouse.machinery.yaml_codec import YamlError, load
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import STRING
@@ -31,20 +31,16 @@ _KIND: Final = "EgressSelectorConfiguration"
 _NAMES: Final = ("cluster", "controlplane", "etcd")
 _PROTOCOLS: Final = ("Direct", "HTTPConnect", "GRPC")
 _WHERE: Final = FieldPath("service", "connection")
-_TLS: Final = {"caBundle": str, "clientKey": str, "clientCert": str, "tlsServerName": str}
-_SHAPE: Final = {
-    "apiVersion": str,
-    "kind": str,
-    "egressSelections": [
-        {
-            "name": str,
-            "connection": {
-                "proxyProtocol": str,
-                "transport": {"tcp": {"url": str, "tlsConfig": _TLS}, "uds": {"udsName": str}},
-            },
-        }
-    ],
+_TLS: Final = Struct("TLSConfig", {"caBundle": str, "clientKey": str, "clientCert": str, "tlsServerName": str})
+_TRANSPORT: Final = {
+    "tcp": Struct("TCPTransport", {"url": str, "tlsConfig": _TLS}),
+    "uds": Struct("UDSTransport", {"udsName": str}),
 }
+_CONNECTION: Final = {"proxyProtocol": Text("ProtocolType"), "transport": Struct("Transport", _TRANSPORT)}
+_SELECTION: Final = {"name": str, "connection": Struct("Connection", _CONNECTION)}
+_SHAPE: Final = Struct(
+    _KIND, {"apiVersion": str, "kind": str, "egressSelections": [Struct("EgressSelection", _SELECTION)]}
+)
 
 
 @dataclass
@@ -87,7 +83,10 @@ def read_selections(path: str) -> dict[str, dict[str, Any]]:
         raise ValueError(f"failed to read egress selector config: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != _KIND or document.get("apiVersion") not in _VERSIONS:
         raise ValueError(f"failed to read egress selector config: no kind {_KIND} of a known version in the file")
-    unknown = unknown_fields(document, _SHAPE)
+    try:
+        unknown = unknown_fields(document, _SHAPE, document["apiVersion"].rpartition("/")[2])
+    except ValueError as error:
+        raise ValueError(f"failed to read egress selector config: {error}") from None
     if unknown:
         named = ", ".join(f'unknown field "{field}"' for field in unknown)
         raise ValueError(f"failed to read egress selector config: strict decoding error: {named}")

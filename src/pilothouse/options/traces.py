@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pilothouse.authn.configuration_file import load_configuration
 from pilothouse.machinery.field_errors import FieldError, aggregate, invalid
 from pilothouse.machinery.field_errors import Path as FieldPath
+from pilothouse.machinery.shapes import Struct
 from pilothouse.options.declaring import FlagGroup, flag
 from pilothouse.options.kinds import STRING
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 _KIND: Final = "TracingConfiguration"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
-_SHAPE: Final = {"endpoint": str, "samplingRatePerMillion": int}
+_SHAPE: Final = Struct("TracingConfiguration.TracingConfiguration", {"endpoint": str, "samplingRatePerMillion": int})
+"""One type of that name embeds another."""
 _DEFAULT_ENDPOINT: Final = "localhost:4317"
 _PORT: Final = 443
 _MOST_RATE: Final = 1_000_000

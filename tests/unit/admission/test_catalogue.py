@@ -15,6 +15,9 @@ from pilothouse.admission.catalogue import load_catalogue
 from pilothouse.admission.configuration import ConfigurationError, load_sections
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
+from pilothouse.admission.pod_security.configuration import read_configuration as pod_security
+from pilothouse.admission.quota.configuration import read_configuration as quota
+from pilothouse.admission.webhooks.credentials import CredentialBook
 
 MODULE = """
 from pilothouse.admission.plugin import Plugin
@@ -159,3 +162,45 @@ def test_unknown_fields_and_second_sections(tmp_path: Path) -> None:
     path.write_text(head + "- {name: A, config: {a: 1}}\n")
     with pytest.raises(ConfigurationError, match=r'strict decoding error: unknown field "plugins\[0\].config"'):
         load_sections(str(path))
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "why"),
+    [
+        (pod_security, {"defaults": {"enforced": "a"}}, 'strict decoding error: unknown field "defaults.enforced"'),
+        (pod_security, {"defaults": {"enforce": "a", "warn-version": "1"}},
+         "PodSecurity configuration error: [enforce: must be one of privileged, baseline, restricted, warn-version: "
+         "must be \"latest\" or \"v1.x\"]"),
+        (
+            pod_security, {"exemptions": {"runtimeClasses": True}},
+            "json: cannot unmarshal bool into Go struct field PodSecurityExemptions.exemptions.runtimeClasses of type "
+            "[]string",
+        ),
+        (
+            pod_security, {"defaults": [""]},
+            "json: cannot unmarshal array into Go struct field PodSecurityConfiguration.defaults of type "
+            "v1.PodSecurityDefaults",
+        ),
+        (quota, {"limitedResources": [{"resources": "pods"}]},
+         'strict decoding error: unknown field "limitedResources[0].resources"'),
+        (quota, {"limitedResources": ["pods"]},
+         "json: cannot unmarshal string into Go struct field ResourceQuotaConfiguration.limitedResources of type "
+         "v1.LimitedResource"),
+    ],
+)  # fmt: skip
+def test_sections_are_decoded_strictly(read: Any, given: Any, why: str) -> None:
+    heads = {
+        pod_security: ("pod-security.admission.config.k8s.io/v1", "PodSecurityConfiguration"),
+        quota: ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"),
+    }
+    version, kind = heads[read]
+    with pytest.raises(ConfigurationError) as caught:
+        read({"apiVersion": version, "kind": kind, **given})
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize("read", [pod_security, quota, CredentialBook.configured])
+def test_sections_that_are_no_objects(read: Any) -> None:
+    for odd in ([None], "x", 1):
+        with pytest.raises(ConfigurationError, match="couldn't get version/kind"):
+            read(odd)

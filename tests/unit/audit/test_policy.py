@@ -105,8 +105,8 @@ def test_nobody_matches_rules_for_somebody():
         (HEAD + "rules: [{level: None, resources: [{group: a/v1}]}]", "rules[0].resources.group: Invalid value"),
         (HEAD + "rules: [{level: None, resources: [{resourceNames: [x]}]}]", "requires at least one resource"),
         (HEAD + "omitStages: [Never]\nrules: [{level: None}]", "allowed stages are RequestReceived,ResponseStarted"),
-        (HEAD + "rules: [{level: None, users: x}]", "Go struct field rules[0].users of type []"),
-        (HEAD + "rules: x", "cannot unmarshal string into Go struct field rules of type []"),
+        (HEAD + "rules: [{level: None, users: x}]", "Go struct field PolicyRule.rules.users of type []string"),
+        (HEAD + "rules: x", "cannot unmarshal string into Go struct field Policy.rules of type []v1.PolicyRule"),
     ],
 )
 def test_wrong_policies(text, error):

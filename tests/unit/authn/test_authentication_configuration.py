@@ -132,14 +132,18 @@ PREFIX = "prefix is required when claim is set. It can be set to an empty string
             'anonymous.conditions: Invalid value: [{"path":"/x"}]: enabled should be set to true when conditions are '
             "defined",
         ),
-        ("jwt: 7", "json: cannot unmarshal number into Go struct field jwt of type []"),
+        (
+            "jwt: 7",
+            "json: cannot unmarshal number into Go struct field AuthenticationConfiguration.jwt of type "
+            "[]v1.JWTAuthenticator",
+        ),
         (
             entry(issuer="{url: https://a, audiences: [y]}"),
-            "json: cannot unmarshal bool into Go struct field jwt[0].issuer.audiences[0] of type string",
+            "json: cannot unmarshal bool into Go struct field Issuer.jwt.issuer.audiences of type string",
         ),
         (
             "anonymous: {enabled: 'yes'}",
-            "json: cannot unmarshal string into Go struct field anonymous.enabled of type bool",
+            "json: cannot unmarshal string into Go struct field AnonymousAuthConfig.anonymous.enabled of type bool",
         ),
     ],
 )

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final
 
-from pilothouse.admission.configuration import ConfigurationError, require_kind
+from pilothouse.admission.configuration import ConfigurationError, decoded, require_kind
 from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugin import Plugin
 from pilothouse.endpoints.admission import CREATE, UPDATE, Attributes
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.shapes import Struct, Text
 
 _CACHE_SIZE: Final = 4096
 _LONGEST_KEPT: Final = 256
@@ -100,11 +101,15 @@ _KEYS: Final[dict[str, Callable[[Attributes], str]]] = {
 }
 
 
+_LIMIT: Final = Struct("Limit", {"type": Text("LimitType"), "qps": int, "burst": int, "cacheSize": int})
+_SHAPE: Final = Struct("Configuration", {"apiVersion": str, "kind": str, "limits": [_LIMIT]})
+
+
 def _read(configuration: Any) -> list[dict[str, Any]]:
     if configuration is None:
         return []
     require_kind(configuration, "eventratelimit.admission.k8s.io", ("v1alpha1",), "Configuration")
-    limits: list[dict[str, Any]] = configuration.get("limits") or []
+    limits: list[dict[str, Any]] = decoded(configuration, _SHAPE, strict=False).get("limits") or []
     path = Path("limits")
     errs: list[FieldError] = []
     if not limits:

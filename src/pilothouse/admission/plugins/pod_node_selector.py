@@ -27,8 +27,10 @@ class PodNodeSelector(Plugin):
 
     def __init__(self, environment: Environment, configuration: Any = None) -> None:
         super().__init__(environment)
-        raw = (configuration or {}).get("podNodeSelectorPluginConfig") or {}
-        self._selectors: dict[str, str] = {str(name): str(text) for name, text in raw.items()}
+        raw = configuration.get("podNodeSelectorPluginConfig") if isinstance(configuration, dict) else None
+        given = raw.items() if isinstance(raw, dict) else ()
+        # kube-apiserver reads what it can of this file, and says nothing of the rest.
+        self._selectors: dict[str, str] = {str(name): text for name, text in given if isinstance(text, str)}
         self._namespaces = environment.objects("", "v1", "namespaces")
 
     async def admit(self, attributes: Attributes) -> None:

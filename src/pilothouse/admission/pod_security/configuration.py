@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pilothouse.admission.configuration import ConfigurationError, require_kind
+from pilothouse.admission.configuration import InitializationError, decoded, require_kind
 from pilothouse.admission.pod_security.policies import (
     LATEST,
     PRIVILEGED,
@@ -17,9 +17,22 @@ from pilothouse.admission.pod_security.policies import (
 )
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, duplicate, invalid
 from pilothouse.machinery.names import check_dns1123_label, check_dns1123_subdomain
+from pilothouse.machinery.shapes import Struct
 
 _GROUP: Final = "pod-security.admission.config.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1", "v1alpha1")
+_MODES: Final = ("enforce", "audit", "warn")
+_DEFAULTS: Final = {name: str for mode in _MODES for name in (mode, f"{mode}-version")}
+_EXEMPTIONS: Final = {"usernames": [str], "namespaces": [str], "runtimeClasses": [str]}
+_SHAPE: Final = Struct(
+    "PodSecurityConfiguration",
+    {
+        "apiVersion": str,
+        "kind": str,
+        "defaults": Struct("PodSecurityDefaults", _DEFAULTS),
+        "exemptions": Struct("PodSecurityExemptions", _EXEMPTIONS),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +50,13 @@ def read_configuration(raw: Any) -> Configuration:
     if raw is None:
         return Configuration()
     require_kind(raw, _GROUP, _VERSIONS, "PodSecurityConfiguration")
+    raw = decoded(raw, _SHAPE)
     errs: list[FieldError] = []
     defaults = raw.get("defaults") or {}
-    modes = [_read_mode(defaults, mode, errs) for mode in ("enforce", "audit", "warn")]
+    faults: list[str] = []
+    modes = [_read_mode(defaults, mode, faults) for mode in _MODES]
+    if faults:
+        raise InitializationError(f"PodSecurity configuration error: {aggregate(faults)}")
     exemptions = raw.get("exemptions") or {}
     names = {
         "namespaces": _read_names(exemptions, "namespaces", check_dns1123_label, errs),
@@ -47,22 +64,22 @@ def read_configuration(raw: Any) -> Configuration:
         "usernames": _read_names(exemptions, "usernames", _check_username, errs),
     }
     if errs:
-        raise ConfigurationError(aggregate(str(error) for error in errs))
+        raise InitializationError(f"PodSecurity invalid: {aggregate(str(error) for error in errs)}")
     return Configuration(Policy(*modes), names["namespaces"], names["usernames"], names["runtimeClasses"])
 
 
-def _read_mode(defaults: dict[str, Any], mode: str, errs: list[FieldError]) -> LevelVersion:
+def _read_mode(defaults: dict[str, Any], mode: str, faults: list[str]) -> LevelVersion:
     level, minor = PRIVILEGED, LATEST
     text = defaults.get(mode) or PRIVILEGED
     try:
         level = parse_level(text)
     except ValueError as error:
-        errs.append(invalid(Path("defaults", mode), text, str(error)))
+        faults.append(f"{mode}: {error}")
     text = defaults.get(f"{mode}-version") or "latest"
     try:
         minor = parse_version(text)
     except ValueError as error:
-        errs.append(invalid(Path("defaults", f"{mode}-version"), text, str(error)))
+        faults.append(f"{mode}-version: {error}")
     return LevelVersion(level, minor)
 
 

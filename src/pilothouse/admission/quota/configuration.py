@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from pilothouse.admission.configuration import require_kind
+from pilothouse.admission.configuration import decoded, require_kind
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.machinery.shapes import Struct, Text
 
 
 @dataclass(slots=True)
@@ -18,11 +19,22 @@ class Limited:
     scopes: list[dict[str, Any]] = field(default_factory=list)
 
 
+_SCOPE: Final = Struct(
+    "ScopedResourceSelectorRequirement",
+    {"scopeName": Text("ResourceQuotaScope"), "operator": Text("ScopeSelectorOperator"), "values": [str]},
+)
+_LIMITED: Final = {"apiGroup": str, "resource": str, "matchContains": [str], "matchScopes": [_SCOPE]}
+_SHAPE: Final = Struct(
+    "ResourceQuotaConfiguration",
+    {"apiVersion": str, "kind": str, "limitedResources": [Struct("LimitedResource", _LIMITED)]},
+)
+
+
 def read_configuration(raw: Any) -> list[Limited]:
     """Read the section of the admission configuration."""
     if raw is None:
         return []
-    if raw.get("kind") == "Configuration":
+    if isinstance(raw, dict) and raw.get("kind") == "Configuration":
         require_kind(raw, "resourcequota.admission.k8s.io", ("v1alpha1", "v1beta1"), "Configuration")
     else:
         require_kind(raw, "apiserver.config.k8s.io", ("v1",), "ResourceQuotaConfiguration")
@@ -32,5 +44,5 @@ def read_configuration(raw: Any) -> list[Limited]:
             tuple(item.get("matchContains") or ()),
             list(item.get("matchScopes") or ()),
         )
-        for item in raw.get("limitedResources") or ()
+        for item in decoded(raw, _SHAPE).get("limitedResources") or ()
     ]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pilothouse.admission.configuration import ConfigurationError, require_kind
+from pilothouse.admission.configuration import ConfigurationError, decoded, require_kind
 from pilothouse.machinery import field_errors, yaml_codec
+from pilothouse.machinery.shapes import Struct
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -29,6 +30,8 @@ class Credentials:
 
 _NONE = Credentials()
 _KUBECONFIG: Final = field_errors.Path("kubeConfigFile")
+_FIELDS: Final = ("apiVersion", "kind", "kubeConfigFile", "staticManifestsDir")
+_SHAPE: Final = Struct("WebhookAdmissionConfiguration", dict.fromkeys(_FIELDS, str))
 
 
 class CredentialBook:
@@ -46,11 +49,11 @@ class CredentialBook:
         """From a plug-in's section of the admission configuration."""
         if raw is None:
             return cls()
-        if raw.get("kind") == "WebhookAdmission":
+        if isinstance(raw, dict) and raw.get("kind") == "WebhookAdmission":
             require_kind(raw, "apiserver.config.k8s.io", ("v1alpha1",), "WebhookAdmission")
         else:
             require_kind(raw, "apiserver.config.k8s.io", ("v1",), "WebhookAdmissionConfiguration")
-        kubeconfig = raw.get("kubeConfigFile") or ""
+        kubeconfig = decoded(raw, _SHAPE, strict=False).get("kubeConfigFile") or ""
         if kubeconfig and not kubeconfig.startswith("/"):
             raise ConfigurationError(
                 str(field_errors.invalid(_KUBECONFIG, kubeconfig, "must be an absolute file path"))

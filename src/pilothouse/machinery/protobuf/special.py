@@ -15,6 +15,7 @@ import orjson
 from pilothouse.machinery import quantity, times
 from pilothouse.machinery.protobuf.wire import (
     ProtobufError,
+    check_tag,
     delimited,
     encode_varint,
     read_length,
@@ -47,17 +48,18 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def read_fields(data: bytes) -> dict[int, Any]:
-    """A small message as numbers and bytes by field number; the last of each wins."""
+def read_fields(name: str, data: bytes) -> dict[int, Any]:
+    """A small message of that name as numbers and bytes by field number; the last of each wins."""
     fields: dict[int, Any] = {}
     position, end = 0, len(data)
     while position < end:
         tag, after = read_varint(data, position, end)
-        if tag & 7 == 0:
-            fields[tag >> 3], position = read_varint(data, after, end)
-        elif tag & 7 == 2:
+        number, wire_type = check_tag(name, tag)
+        if wire_type == 0:
+            fields[number], position = read_varint(data, after, end)
+        elif wire_type == 2:
             start, position = read_length(data, after, end)
-            fields[tag >> 3] = data[start:position]
+            fields[number] = data[start:position]
         else:
             position = skip(data, position, end)
     return fields
@@ -106,7 +108,7 @@ def _seconds(fields: dict[int, Any]) -> int:
 
 @_remember
 def read_time(data: bytes) -> str | None:
-    fields = read_fields(data)
+    fields = read_fields("Timestamp", data)
     _number(fields, 1, "Seconds")
     _number(fields, 2, "Nanos")
     seconds = _seconds(fields)
@@ -115,7 +117,7 @@ def read_time(data: bytes) -> str | None:
 
 @_remember
 def read_micro_time(data: bytes) -> str | None:
-    fields = read_fields(data)
+    fields = read_fields("Timestamp", data)
     _number(fields, 1, "Seconds")
     micros = int(signed(_number(fields, 2, "Nanos"), 32) / 1000)
     instant = times.Instant(_seconds(fields) + micros // 1_000_000, micros % 1_000_000 * 1000)
@@ -131,7 +133,7 @@ def write_quantity(text: str | None) -> bytes:
 
 @_remember
 def read_quantity(data: bytes) -> str:
-    text = _bytes(read_fields(data), 1, "String_").decode()
+    text = _bytes(read_fields("Quantity", data), 1, "String_").decode()
     try:
         return quantity.canonicalize(text) if text else "0"
     except ValueError as error:
@@ -145,7 +147,7 @@ def write_int_or_string(value: int | str) -> bytes:
 
 
 def read_int_or_string(data: bytes) -> int | str:
-    fields = read_fields(data)
+    fields = read_fields("IntOrString", data)
     kind, text = signed(_number(fields, 1, "Type"), 64), _bytes(fields, 3, "StrVal").decode()
     value = signed(_number(fields, 2, "IntVal"), 32)
     if kind not in (0, 1):
@@ -158,7 +160,7 @@ def write_duration(text: str) -> bytes:
 
 
 def read_duration(data: bytes) -> str:
-    return times.format_duration(signed(_number(read_fields(data), 1, "Duration"), 64))
+    return times.format_duration(signed(_number(read_fields("Duration", data), 1, "Duration"), 64))
 
 
 def write_raw(value: Any) -> bytes:
@@ -166,7 +168,7 @@ def write_raw(value: Any) -> bytes:
 
 
 def read_raw(data: bytes) -> Any:
-    raw = _bytes(read_fields(data), 1, "Raw")
+    raw = _bytes(read_fields("RawExtension", data), 1, "Raw")
     if not raw:
         return None
     try:

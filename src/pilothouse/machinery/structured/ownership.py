@@ -110,12 +110,14 @@ class Ownership:
         if config.version in self._filters:
             claimed = self._filters[config.version](claimed)
         managers[manager] = Owned(claimed, config.version, True)
-        if last is not None and last.fields:
-            try:
-                merged = self._prune(merged, managers, manager, last)
-            except Unconvertible as error:
-                raise Unconvertible(f"failed to prune fields: {error}") from None
-        left, conflicts = self._take(live, merged, managers, {}, manager, force=force)
+        if last is not None and last.fields and not self._prunes_nothing(merged, managers[manager], last):
+            merged = self._prune(merged, managers, manager, last)
+        try:
+            left, conflicts = self._take(live, merged, managers, {}, manager, force=force)
+        except Unconvertible:
+            if last is not None and last.fields:
+                self._prune(merged, managers, manager, last)  # for there it shows first, whatever there is to prune
+            raise
         if conflicts:
             raise Conflicts(conflicts)
         return merged, left
@@ -194,10 +196,18 @@ class Ownership:
         except Unconvertible as error:
             raise Unconvertible(f"{failure}: {error}") from None
 
+    def _prunes_nothing(self, merged: Versioned, now: Owned, last: Owned) -> bool:
+        """Whether the manager owns all it did, so that there is nothing to take out."""
+        return last.version == merged.version and not difference(last.fields, now.fields)
+
     def _prune(self, merged: Versioned, managers: Managers, manager: Hashable, last: Owned) -> Versioned:
         """Take out what the manager applied last time and neither it nor anybody else owns now."""
-        if last.version == merged.version and not difference(last.fields, managers[manager].fields):
-            return merged
+        try:
+            return self._pruned(merged, managers, manager, last)
+        except Unconvertible as error:
+            raise Unconvertible(f"failed to prune fields: {error}") from None
+
+    def _pruned(self, merged: Versioned, managers: Managers, manager: Hashable, last: Owned) -> Versioned:
         try:
             at_last = self._show(merged, last.version, "failed to convert merged object to last applied version")
         except MissingVersion:

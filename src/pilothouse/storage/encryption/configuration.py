@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, required
 from pilothouse.machinery.go_quote import quote
-from pilothouse.machinery.shapes import unknown_fields, without_nulls
+from pilothouse.machinery.shapes import DURATION, Struct, unknown_fields, without_nulls
 from pilothouse.machinery.times import TimeError, parse_duration
 from pilothouse.machinery.yaml_codec import load
 
@@ -60,25 +60,21 @@ class Provider:
     kms: KMS | None = None
 
 
-_KEYED: Final = {"keys": [{"name": str, "secret": str}]}
-_SHAPE: Final = {
-    "apiVersion": str,
-    "kind": str,
-    "resources": [
-        {
-            "resources": [str],
-            "providers": [
-                {
-                    "aesgcm": _KEYED,
-                    "aescbc": _KEYED,
-                    "secretbox": _KEYED,
-                    "identity": {"": str},
-                    "kms": {"apiVersion": str, "name": str, "cachesize": int, "endpoint": str, "timeout": str},
-                }
-            ],
-        }
-    ],
+_KEYS: Final = {"keys": [Struct("Key", {"name": str, "secret": str})]}
+_AES: Final = Struct("AESConfiguration", _KEYS)
+_KMS: Final = {"apiVersion": str, "name": str, "cachesize": int, "endpoint": str, "timeout": DURATION}
+_PROVIDER: Final = {
+    "aesgcm": _AES,
+    "aescbc": _AES,
+    "secretbox": Struct("SecretboxConfiguration", _KEYS),
+    "identity": Struct("IdentityConfiguration", {"": str}),
+    "kms": Struct("KMSConfiguration", _KMS),
 }
+_RESOURCES: Final = {"resources": [str], "providers": [Struct("ProviderConfiguration", _PROVIDER)]}
+_SHAPE: Final = Struct(
+    "EncryptionConfiguration",
+    {"apiVersion": str, "kind": str, "resources": [Struct("ResourceConfiguration", _RESOURCES)]},
+)
 _OLD_KMS: Final = (
     "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.  "
     "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature."
@@ -94,8 +90,25 @@ class Rule:
     providers: tuple[Provider, ...]
 
 
-def parse_configuration(data: bytes) -> tuple[Rule, ...]:
-    """Read and check the file. Raises ``ValueError``."""
+def parse_configuration(data: bytes, path: str = "") -> tuple[Rule, ...]:
+    """Read and check the content of a file. Raises ``ValueError``."""
+    try:
+        entries = _entries(data)
+    except ValueError as error:
+        what = f"error decoding encryption provider configuration file {quote(path)}: " if path else ""
+        raise ValueError(f"{what}{error}") from None
+    errs = _errors(entries)
+    if errs:
+        raise ValueError(aggregate(str(error) for error in errs))
+    rules = tuple(
+        Rule(tuple(parse_resource(name) for name in entry["resources"]), tuple(map(_provider, entry["providers"])))
+        for entry in entries
+    )
+    _refuse_masked(rules)
+    return rules
+
+
+def _entries(data: bytes) -> Sequence[Any]:
     document = load(data, strict=True) if data else None
     if not isinstance(document, dict):
         raise ValueError("the encryption provider configuration is empty or not an object")
@@ -106,16 +119,8 @@ def parse_configuration(data: bytes) -> tuple[Rule, ...]:
     unknown = unknown_fields(document, _SHAPE)
     if unknown:
         raise ValueError(f"strict decoding error: {', '.join(f'unknown field {quote(field)}' for field in unknown)}")
-    entries = without_nulls(document, _SHAPE).get("resources") or ()
-    errs = _errors(entries)
-    if errs:
-        raise ValueError(aggregate(str(error) for error in errs))
-    rules = tuple(
-        Rule(tuple(parse_resource(name) for name in entry["resources"]), tuple(map(_provider, entry["providers"])))
-        for entry in entries
-    )
-    _refuse_masked(rules)
-    return rules
+    entries: Sequence[Any] = without_nulls(document, _SHAPE).get("resources") or ()
+    return entries
 
 
 def parse_resource(text: str) -> GroupAndResource:

@@ -34,7 +34,7 @@ class Encryption:
         self._metrics, self.reloads = metrics, ReloadMetrics("encryption", "encryption configuration", server)
         self._root, self._reload = root, reload
         try:
-            self._file = ReloadedFile(path, parse_configuration, self.reloads)
+            self._file = ReloadedFile(path, lambda data: parse_configuration(data, path), self.reloads)
         except ValueError as error:
             raise ValueError(f"error while parsing file {path}: {error}") from None
         self.backend = EncryptedBackend(backend, self._make(), self._supervisor)

@@ -144,6 +144,8 @@ SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
             {"disk": "ssd"},
             "pod node label selector labels conflict with its namespace whitelist",
         ),
+        ({}, {"clusterDefaultNodeSelector": 1, "ns": "a=b"}, {"a": "b"}, {"a": "b"}),
+        ({}, ["clusterDefaultNodeSelector"], {"a": "b"}, {"a": "b"}),
         ({SELECTOR: "nonsense"}, {}, None, "invalid selector: [nonsense]"),
         ({SELECTOR: "a=b=c"}, {}, None, "invalid selector: [a b c]"),
         ({SELECTOR: "a=b!"}, {}, None, "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"),
@@ -162,6 +164,11 @@ async def test_node_selectors_of_namespaces(
     else:
         await action
         assert pod["spec"]["nodeSelector"] == result
+
+
+def test_a_file_of_node_selectors_that_cannot_be_read_is_none(environment: Environment) -> None:
+    for odd in ([None], "x", 1):
+        PodNodeSelector(environment, odd)
 
 
 async def test_tolerations_of_namespaces(

@@ -96,7 +96,7 @@ def test_configuration() -> None:
     ("raw", "message"),
     [
         ({"kind": "Other", "apiVersion": "v1"}, 'no kind "Other" is registered for version "v1"'),
-        ({**RAW, "defaults": {"warn": "x"}}, 'defaults.warn: Invalid value: "x"'),
+        ({**RAW, "defaults": {"warn": "x"}}, "PodSecurity configuration error: warn: must be one of privileged"),
         ({**RAW, "exemptions": {"usernames": [""]}}, "username must not be empty"),
         ({**RAW, "exemptions": {"usernames": ["a", "a"]}}, 'exemptions.usernames[1]: Duplicate value: "a"'),
     ],

@@ -10,6 +10,7 @@ from pilothouse.apis import types
 from pilothouse.machinery import protobuf
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.protobuf import ProtobufError
+from pilothouse.machinery.protobuf.special import read_duration, read_int_or_string, read_quantity, read_time
 from pilothouse.machinery.schema.types import Field, Inline, ListOf, MapOf, Scalar, Special, Struct
 
 TEXT = Scalar("string")
@@ -245,3 +246,18 @@ def test_a_message_is_read_partly_by_paths() -> None:
     for cut in (1, 100, len(message) - 1):
         with pytest.raises(ProtobufError):
             protobuf.decode_partly(THING, message[:-cut], frozenset({"labels"}))
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "why"),
+    [
+        (read_time, b"t7240", "proto: Timestamp: wiretype end group for non-group"),
+        (read_quantity, b"\x0c", "proto: Quantity: wiretype end group for non-group"),
+        (read_int_or_string, b"\x00\x00", "proto: IntOrString: illegal tag 0 (wire type 0)"),
+        (read_duration, b"\x07", "proto: Duration: illegal tag 0 (wire type 7)"),
+    ],
+)
+def test_what_is_one_thing_in_json_has_a_name_as_a_message(read: Any, data: bytes, why: str) -> None:
+    with pytest.raises(ProtobufError) as caught:
+        read(data)
+    assert str(caught.value) == why

@@ -214,6 +214,26 @@ def test_arguments_are_left_alone(thing: Shape, things: Things, data: st.DataObj
     assert describe(thing, first) is not None
 
 
+def test_what_does_not_fit_shows_in_pruning_even_where_there_is_nothing_to_prune(thing: Shape) -> None:
+    world = World(thing)
+    world.apply("a", {"text": "1"}, version="v2")
+    world.apply("b", {"labels": {"x": "1"}}, version="v1", force=True)
+    left = 1  # for the look at the schemas of all managers
+
+    def convert(value: Versioned, version: str, /) -> Versioned:
+        nonlocal left
+        if value.version != version:
+            left -= 1
+            if left < 0:
+                raise Unconvertible("does not fit")
+        return world.convert(value, version)
+
+    rules = Ownership(convert, {})
+    with pytest.raises(Unconvertible, match="failed to prune fields: failed add back owned items: "):
+        live = world.convert(world.at(world.value), "v2")
+        rules.apply(live, world.at({"text": "1"}, "v2"), world.managers, "a", force=True)
+
+
 @pytest.mark.parametrize(
     ("calls", "message"),
     [
