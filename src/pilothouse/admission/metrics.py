@@ -27,6 +27,7 @@ _CONDITION: Final = (0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25)
 _POLICY: Final = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 _LARGEST_CODE: Final = 600
 _TOO_WEAK: Final = "digest algorithm too weak"
+_NAMELESS: Final = "certificate relies on legacy Common Name field"
 
 
 class AdmissionMetrics:
@@ -135,7 +136,6 @@ class WebhookMetrics:
         )
         certificates = "apiserver_webhooks_x509"
         self._weak = Counter(f"{certificates}_insecure_sha1_total", "[BETA] Certificates signed with SHA-1.")
-        # A certificate without alternative names fails like one with others, so nobody can tell them apart here.
         self._nameless = Counter(f"{certificates}_missing_san_total", "[BETA] Certificates without alternative names.")
 
     def called(self, name: str, phase: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
@@ -156,6 +156,8 @@ class WebhookMetrics:
         """A call failed; some reasons are counted."""
         if _TOO_WEAK in why:
             self._weak.labelled().value += 1
+        if _NAMELESS in why:
+            self._nameless.labelled().value += 1
 
     def instruments(self) -> tuple[Instrument, ...]:
         """All of them."""

@@ -118,6 +118,8 @@ def test_calls_of_webhooks() -> None:
     assert sum(counts(metrics, "webhook_admission_duration_seconds_count").values()) == 5
     account(metrics).failed(CallFailed("h", "x509: CA signature digest algorithm too weak"))
     assert counts(metrics, "sha1_total") == {"webhooks_x509_insecure_sha1_total": 1}
+    account(metrics).failed(CallFailed("h", "x509: certificate relies on legacy Common Name field, use SANs instead"))
+    assert counts(metrics, "san_total") == {"webhooks_x509_missing_san_total": 1}
 
 
 async def test_policies(environment: Environment, put: Any, make_request: Any, refused: Any) -> None:

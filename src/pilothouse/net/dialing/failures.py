@@ -7,7 +7,10 @@ import os
 import re
 import socket
 import ssl
+from datetime import UTC, datetime
 from typing import Final
+
+from pilothouse.net.dialing.refusals import RefusedCertificate, explain_refusal
 
 _WORDS: Final = {
     errno.ECONNREFUSED: "connection refused",
@@ -17,9 +20,6 @@ _WORDS: Final = {
     errno.ECONNRESET: "connection reset by peer",
     errno.EPIPE: "broken pipe",
 }
-_UNKNOWN_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21})
-_EXPIRED: Final = frozenset({9, 10})
-_OTHER_NAME: Final = frozenset({62, 64})
 # An alert of the other side, as OpenSSL spells it: SSLV3_ALERT_HANDSHAKE_FAILURE, TLSV1_UNRECOGNIZED_NAME.
 _ALERT: Final = re.compile(r"\A(?:sslv3_alert|tlsv1_alert|tlsv13_alert|tlsv1)_(\w+)\Z")
 # Where Go has more than these words, or others.
@@ -75,8 +75,8 @@ def explain_lookup(error: socket.gaierror, host: str) -> str:
 
 def explain_handshake(error: BaseException, host: str) -> str:
     """What went wrong between connecting and speaking TLS."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return _explain_certificate(error, host)
+    if isinstance(error, RefusedCertificate):
+        return explain_refusal(error, host, datetime.now(UTC))
     if isinstance(error, ssl.SSLError):
         text = str(error)
         plain = "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text
@@ -111,14 +111,3 @@ def _explain_alert(error: ssl.SSLError) -> str:
     text = error.reason or str(error).partition("] ")[2].partition(" (_ssl.c")[0]
     found = _ALERT.match(text.lower().replace(" ", "_"))
     return f"remote error: tls: {_ALERTS.get(found[1]) or found[1].replace('_', ' ')}" if found else ""
-
-
-def _explain_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
-    prefix = "tls: failed to verify certificate: x509: "
-    if error.verify_code in _UNKNOWN_AUTHORITY:
-        return prefix + "certificate signed by unknown authority"
-    if error.verify_code in _EXPIRED:
-        return prefix + "certificate has expired or is not yet valid"
-    if error.verify_code in _OTHER_NAME:
-        return prefix + f"certificate is not valid for {host}"
-    return prefix + str(error.verify_message or error)

@@ -88,6 +88,7 @@ def make_context(tls: Tls) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # As Go does: whatever is named is trusted, be it no authority. envtest names a webhook's own certificate.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False  # nor does Go look at the common name of who has no other
     if tls.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

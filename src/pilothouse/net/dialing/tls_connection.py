@@ -8,6 +8,7 @@ import ssl
 from contextlib import suppress
 from typing import Final
 
+from pilothouse.net.dialing.refusals import refuse
 from pilothouse.net.tls_transport import Session
 
 _READ: Final = 64 * 1024
@@ -37,8 +38,10 @@ def _is_done(session: Session) -> bool:
         session.tls.do_handshake()
     except ssl.SSLWantReadError:
         return False
-    except ssl.SSLError:
+    except ssl.SSLError as error:
         with suppress(OSError):
             session.answer()  # the alert
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise refuse(error, session.tls) from None
         raise
     return True
