@@ -142,7 +142,8 @@ async def test_without_a_thread_left_writing_goes_on(store, path, monkeypatch):
             raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(checkpoints, "threading", SimpleNamespace(Thread=NoThread))
-    await fill(store, 2 * PAGES_GATHERED)
+    async with asyncio.timeout(60):
+        await fill(store, 2 * PAGES_GATHERED)
     monkeypatch.undo()
     assert not store.error
     await fill(store, PAGES_GATHERED, "more")

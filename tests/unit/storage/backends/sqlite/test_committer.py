@@ -242,7 +242,7 @@ async def test_it_makes_no_database(tmp_path):
     path = tmp_path / "gone"
     started = committer.Committer(str(path), asyncio.get_running_loop(), lambda is_written: None)
     connected = await asyncio.to_thread(started.start)
-    await asyncio.to_thread(started._process.wait)
+    assert await asyncio.to_thread(started._process.wait, 60) != 0
     assert not path.exists()
     connected.close()
 
