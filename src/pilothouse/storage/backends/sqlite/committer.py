@@ -45,8 +45,7 @@ class Committer:
 
     def __init__(self, path: str, loop: asyncio.AbstractEventLoop, answered: Callable[[bool | None], None]) -> None:
         """``answered`` is told whether what was sent is written; None where nobody can say any more."""
-        self._database = f"{Path(os.path.abspath(path)).as_uri()}?mode=rw"
-        self._loop, self._answered = loop, answered
+        self._path, self._loop, self._answered = path, loop, answered
         self._polling = BusyPolling(loop, SERVER_SECONDS)
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -74,12 +73,13 @@ class Committer:
         self.wait()
         with ExitStack() as undoing:
             try:
+                database = f"{Path(os.path.abspath(self._path)).as_uri()}?mode=rw"
                 here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 undoing.callback(here.close)
                 with there:
                     here.setblocking(False)
                     self._process = subprocess.Popen(
-                        [sys.executable, "-I", "-S", commit_process.__file__, self._database, str(there.fileno())],
+                        [sys.executable, "-I", "-S", commit_process.__file__, database, str(there.fileno())],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL,
                         stderr=subprocess.DEVNULL,
