@@ -1,8 +1,11 @@
-/* Records what a process does to the files of its store, in order, so that a test can undo what was never synced.
+/* Records what processes do to the files of their store, in order, so that a test can undo what was never synced.
 
-   Preloaded into a writer. Each record: kind, file, offset, length (a byte, a byte, two 64-bit numbers), then that many
-   bytes of data for what is written. Kinds: W write, T truncate, B a sync begins, E it has ended, A words on standard
-   output, U the file is removed. The number of a sync stands in its offset. */
+   Preloaded into a writer, and so into the process that commits for it. Each has a file of records, since either may be
+   killed while it writes one; their order is told by a counter that they share. Each record: kind, file, place in the
+   order, offset, length (a byte, a byte, three 64-bit numbers), then that many bytes of data for what is written. Kinds: W
+   write, T truncate, B a sync begins, E it has ended, A words on standard output, U the file is removed. The number of a
+   sync stands in its offset. What was done is recorded afterwards, and that a sync begins before it does: so a sync that
+   has ended has made last all that is recorded before its beginning. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,8 +13,10 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -21,9 +26,30 @@
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char known[FILES]; /* 0: not ours; else the file's number plus one */
 static int record = -1;
+static uint64_t *places; /* how many records all processes have made */
+static pid_t here;
 static uint64_t syncs;
 
 static void *next_of(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+__attribute__((constructor)) static void begin(void) {
+    int (*opening)(const char *, int, ...) = next_of("open64");
+    int (*closing)(int) = next_of("close");
+    int (*lengthening)(int, off64_t) = next_of("ftruncate64");
+    const char *folder = getenv("POWER_RECORD");
+    char path[4096];
+    here = getpid();
+    syncs = (uint64_t)here << 32;
+    snprintf(path, sizeof path, "%s/places", folder);
+    int counter = opening(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (counter < 0 || lengthening(counter, sizeof *places)) abort();
+    places = mmap(NULL, sizeof *places, PROT_READ | PROT_WRITE, MAP_SHARED, counter, 0);
+    if (places == MAP_FAILED) abort();
+    closing(counter);
+    snprintf(path, sizeof path, "%s/%d.record", folder, (int)here);
+    record = opening(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (record < 0) abort();
+}
 
 static int number_of(const char *path) {
     size_t length = strlen(path);
@@ -35,13 +61,11 @@ static int number_of(const char *path) {
 static void put(char kind, unsigned char file, uint64_t offset, uint64_t length, const void *data) {
     static ssize_t (*really)(int, const void *, size_t);
     if (!really) really = next_of("write");
-    if (record < 0) {
-        int (*opening)(const char *, int, ...) = next_of("open64");
-        record = opening(getenv("POWER_RECORD"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    }
-    unsigned char head[18] = {(unsigned char)kind, file};
-    memcpy(head + 2, &offset, 8);
-    memcpy(head + 10, &length, 8);
+    uint64_t place = __atomic_fetch_add(places, 1, __ATOMIC_SEQ_CST);
+    unsigned char head[26] = {(unsigned char)kind, file};
+    memcpy(head + 2, &place, 8);
+    memcpy(head + 10, &offset, 8);
+    memcpy(head + 18, &length, 8);
     if (really(record, head, sizeof head) != sizeof head) abort();
     if (data && length && really(record, data, length) != (ssize_t)length) abort();
 }
@@ -70,7 +94,8 @@ int open(const char *path, int flags, ...) {
 }
 
 int close(int descriptor) {
-    if (descriptor >= 0 && descriptor < FILES) known[descriptor] = 0;
+    /* A child that is about to become another program shares our memory, and closes what it has no use for. */
+    if (getpid() == here && descriptor >= 0 && descriptor < FILES) known[descriptor] = 0;
     int (*really)(int) = next_of("close");
     return really(descriptor);
 }

@@ -1,8 +1,8 @@
 """A store whose power is cut at any moment has lost nothing that it acknowledged.
 
-A writer is recorded: every write to its files, every sync, every acknowledgement, in order. A cut leaves what was
-synced before it; of everything later an arbitrary part has reached the disk, sector by sector. From such a disk the
-store must open, be sound, and have all that had been acknowledged.
+A writer is recorded, and the process that commits for it: every write to its files, every sync, every acknowledgement,
+in order. A cut leaves what was synced before it; of everything later an arbitrary part has reached the disk, sector by
+sector. From such a disk the store must open, be sound, and have all that had been acknowledged.
 """
 
 import os
@@ -44,7 +44,8 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def record(recorder: Path, folder: Path, acknowledgements: int, copies: int = 0) -> list[Step]:
     """What a writer did until it had acknowledged so much, synced its database so often, and was killed."""
-    recorded = folder / "record"
+    recorded = folder / "records"
+    recorded.mkdir()
     environment = os.environ | {"LD_PRELOAD": str(recorder), "POWER_RECORD": str(recorded)}
     command = [sys.executable, str(WRITER), str(folder / "store.db"), "r0", "w"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
@@ -55,22 +56,29 @@ def record(recorder: Path, folder: Path, acknowledgements: int, copies: int = 0)
             for _ in range(500):
                 writer.stdout.readline()
         writer.send_signal(signal.SIGKILL)
-    return list(steps_of(recorded.read_bytes()))
+    return steps_in(recorded)
 
 
 def copies_in(recorded: Path) -> int:
     """How often the database was synced: the log was copied into it before."""
-    return sum(step.kind == "E" and step.file == 0 for step in steps_of(recorded.read_bytes()))
+    return sum(step.kind == "E" and step.file == 0 for step in steps_in(recorded))
 
 
-def steps_of(recorded: bytes) -> Iterator[Step]:
-    at, head = 0, struct.Struct("<cBQQ")
+def steps_in(recorded: Path) -> list[Step]:
+    """What all processes did, in the order in which they did it."""
+    places = [each for file in recorded.glob("*.record") for each in steps_of(file.read_bytes())]
+    return [step for _, step in sorted(places, key=lambda each: each[0])]
+
+
+def steps_of(recorded: bytes) -> Iterator[tuple[int, Step]]:
+    """What one process did, each with its place among all steps."""
+    at, head = 0, struct.Struct("<cBQQQ")
     while at + head.size <= len(recorded):
-        kind, file, offset, length = head.unpack_from(recorded, at)
+        kind, file, place, offset, length = head.unpack_from(recorded, at)
         at += head.size
         if at + length > len(recorded):
             return  # the kill came in between
-        yield Step(kind.decode(), file, offset, recorded[at : at + length])
+        yield place, Step(kind.decode(), file, offset, recorded[at : at + length])
         at += length
 
 
