@@ -52,6 +52,16 @@ def test_events_forget_who_wrote_them_on_the_other_side(pilothouse_server: InPro
     assert call("PATCH", legacy + "m4", applied, APPLY).status == 200
 
 
+def test_applying_without_metadata(pilothouse_server: InProcessServer) -> None:
+    maps, patch = "/api/v1/namespaces/default/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": None}
+    pilothouse_server.call("POST", maps, {"metadata": {"name": "bare"}}, None)
+    answer = pilothouse_server.call("PATCH", f"{maps}/bare?fieldManager=m", {**patch, "data": {"a": "b"}}, APPLY)
+    assert (answer.status, "m" in managers(answer.json)) == (200, True)
+    answer = pilothouse_server.call("PATCH", f"{maps}/nobody?fieldManager=m", patch, APPLY)
+    why = "the name of the object (nobody based on URL) was undeterminable: name must be provided"
+    assert (answer.status, answer.json["message"]) == (400, why)
+
+
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_forgetting_all_managers_in_any_version(pilothouse_server: InProcessServer, version: str) -> None:
     name = f"reset-{version}"
