@@ -103,8 +103,9 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
 	@touch $@
 
 # Strict: a link or an anchor that leads nowhere, a page without a place and anything loaded from elsewhere fail the build.
+# Not quiet: mkdocs counts the warnings it shows, and with --quiet it would fail for none.
 docs: $(VENV)/.docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "build/site/index.html is the first page"
 
 # Twice, with the time of the last commit in the place of today's: two builds of the same sources are the same bytes.

@@ -21,7 +21,7 @@ from reference_pages import PAGES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PROJECT: Final = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
-SHOWN: Final = ("contrib", "examples")
+SHOWN: Final = ("contrib", "examples", "LICENSE")
 _LINK: Final = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _FOREIGN: Final = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*(?:src|href)=["']?https?:[^>]*>""")
 _NAMED_FENCE: Final = re.compile(r"^```(\w+) ([\w./-]+)$", re.MULTILINE)
@@ -55,11 +55,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is not below ``docs/``."""
     for place, make in PAGES.items():
         files.append(File.generated(config, place, content=make()))
-    for name in PROJECT[1:]:
+    for name in PROJECT:
         files.append(File.generated(config, f"project/{name}", content=(ROOT / name).read_text()))
     for name in SHOWN:
-        for path in sorted((ROOT / name).rglob("*.*")):
-            if "__pycache__" not in path.parts:
+        for path in [ROOT / name, *sorted((ROOT / name).rglob("*"))]:
+            if path.is_file() and "__pycache__" not in path.parts:
                 files.append(File.generated(config, f"files/{path.relative_to(ROOT)}", abs_src_path=str(path)))
     return files
 
@@ -82,9 +82,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def led_link(origin: str, place: str, target: str) -> str:
     """Where a link of the document ``origin`` leads in the site, from the page at ``place``."""
     meant = posixpath.normpath(posixpath.join(posixpath.dirname(origin), target))
-    if meant == "README.md":
-        led = "index.md"
-    elif meant in PROJECT:
+    if meant in PROJECT:
         led = f"project/{meant}"
     elif meant.startswith("docs/"):
         led = meant.removeprefix("docs/")

@@ -18,9 +18,14 @@ DOCUMENTS = (
     "docs/admission-plugins.md",
     "docs/next-release.md",
     "docs/console.md",
+    "SECURITY.md",
+    "docs/investigations/faults.md",
+    "docs/investigations/fidelity.md",
+    "docs/investigations/hardening.md",
 )
 SOURCE = ROOT / "src" / "pilothouse"
-FOLDERS = (ROOT, SOURCE, SOURCE / "endpoints" / "output", SOURCE / "machinery")
+ROBUSTNESS = ROOT / "tests" / "robustness"
+FOLDERS = (ROOT, SOURCE, SOURCE / "endpoints" / "output", SOURCE / "machinery", ROBUSTNESS, ROBUSTNESS / "attacks")
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"[\w.-]+(?:/[\w.*<>-]+)*/?")
 

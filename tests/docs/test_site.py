@@ -1,6 +1,6 @@
 """The site is whole: every page has its place, links lead somewhere, and what is made from declarations is complete.
 
-``make docs`` builds it and holds anchors as well; these tests need none of its tools.
+``make docs`` builds it and looks at links and anchors as well; these tests need none of its tools.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from pilothouse.options.server_options import declared_flags
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
-PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PROJECT = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 _LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+_ANCHOR = re.compile(r"\]\(([^)\s#:]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +55,27 @@ def test_every_page_has_its_place(reference: Any) -> None:
     assert sorted(navigation) == sorted([*PAGES, *made])
 
 
-@pytest.mark.parametrize("document", ["README.md", *PROJECT, *(f"docs/{page}" for page in PAGES)])
+@pytest.mark.parametrize("document", [*PROJECT, *(f"docs/{page}" for page in PAGES)])
 def test_links_lead_somewhere(document: str, reference: Any) -> None:
     path = ROOT / document
     made = {(DOCS / page).resolve() for page in reference.PAGES}
     targets = [(path.parent / link).resolve() for link in _LINK.findall(path.read_text())]
     assert [str(target) for target in targets if target not in made and not target.exists()] == []
+
+
+def anchors(path: Path) -> set[str]:
+    """What headings of a page are called in links, on the site and where the repository is browsed."""
+    headings = _HEADING.findall(_FENCE.sub("", path.read_text()))
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+@pytest.mark.parametrize("document", [*PROJECT, *(f"docs/{page}" for page in PAGES)])
+def test_anchors_are_headings(document: str) -> None:
+    path = ROOT / document
+    found = _ANCHOR.findall(path.read_text())
+    targets = [((path.parent / link).resolve() if link else path, anchor) for link, anchor in found]
+    pages = [(target, anchor) for target, anchor in targets if target.suffix == ".md" and target.exists()]
+    assert [f"{target}#{anchor}" for target, anchor in pages if anchor not in anchors(target)] == []
 
 
 def test_every_flag_is_described(reference: Any) -> None:
