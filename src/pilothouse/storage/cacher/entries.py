@@ -57,10 +57,9 @@ class SharedNames:
 
     def __call__(self, fields: Mapping[str, str]) -> Mapping[str, str]:
         """The same names and values."""
-        holder = self._holder()
-        for name, value in fields.items():
-            setattr(holder, name, value)
-        shared: dict[str, str] = vars(holder)
+        shared: dict[str, str] = vars(self._holder())
+        for name, value in fields.items():  # one by one, or Python would not share; as attributes some would not do
+            shared[name] = value
         return shared
 
 
