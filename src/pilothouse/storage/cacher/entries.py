@@ -58,8 +58,9 @@ class SharedNames:
     def __call__(self, fields: Mapping[str, str]) -> Mapping[str, str]:
         """The same names and values."""
         shared: dict[str, str] = vars(self._holder())
-        for name, value in fields.items():  # one by one, or Python would not share; as attributes some would not do
-            shared[name] = value
+        # One by one, or Python would not share the names; and not as attributes, for which some names will not do.
+        for name, value in fields.items():
+            shared[name] = value  # noqa: PERF403
         return shared
 
 
