@@ -229,6 +229,17 @@ def test_selectable_fields_and_tables(server):
     assert [row["cells"] for row in table["rows"]] == [["a", "red"], ["b", "blue"]]
 
 
+def test_fields_of_any_name_are_selectable(server):
+    group = "names.example.com"
+    schema = {"type": "object", "properties": {"__class__": {"type": "string"}}}
+    server.establish(definition(group, version(schema=schema, selectableFields=[{"jsonPath": ".__class__"}])))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    for name in ("a", "b"):
+        assert server.call("POST", path, {**widget(group, name), "__class__": name})[0] == 201
+    _, _, found = server.call("GET", f"{path}?fieldSelector=__class__=b")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["b"]
+
+
 def test_a_definition_waits_for_its_objects_to_go(server):
     group = "leaving.example.com"
     crd = definition(group, version())

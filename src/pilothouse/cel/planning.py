@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pilothouse.cel import arithmetic, folding, logic, selecting
 from pilothouse.cel.declarations import Function, Overload
 from pilothouse.cel.nodes import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
-from pilothouse.cel.regular_expressions import compile_pattern
 from pilothouse.cel.run_costs import COSTED_BY_RESULT, COUNTED_LISTS, run_cost
 from pilothouse.cel.steps import Frame, Run, Step, constant
 from pilothouse.cel.types import Type, is_dyn
@@ -26,6 +25,7 @@ from pilothouse.cel.values import (
     show,
     type_name,
 )
+from pilothouse.machinery.patterns import PatternError, compile_pattern
 
 if TYPE_CHECKING:
     from pilothouse.cel.environment import Environment
@@ -197,7 +197,7 @@ class Planner:
 def _check_pattern(pattern: Any) -> None:
     try:
         compile_pattern(pattern)
-    except EvaluationError as error:
+    except PatternError as error:
         raise InstantiationError(str(error)) from None
 
 

@@ -36,9 +36,9 @@ from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.machinery import errors
 from pilothouse.net.messages import BodyTooLarge, Response
-from pilothouse.server.generic import GenericAPIServer, only_get
+from pilothouse.server.generic import GenericAPIServer
 from pilothouse.server.lifecycle import Lifecycle
-from pilothouse.server.routes import RouteHandler
+from pilothouse.server.route_handlers import RouteHandler, only_get
 from pilothouse.storage.stack import StorageStack
 
 _BARE: Final = PREFIX[:-1]

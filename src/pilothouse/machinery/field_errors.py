@@ -115,6 +115,11 @@ class Named(str):
     __slots__ = ()
 
 
+def as_json(value: Any) -> Any:
+    """A value that is behind a pointer in kube-apiserver, or that may also be a number: a text shows as JSON, too."""
+    return Named(value) if isinstance(value, str) else value
+
+
 class FieldError:
     """One error at one field. ``value`` is what was refused, shown as Go would show it."""
 

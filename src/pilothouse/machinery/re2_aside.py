@@ -12,7 +12,6 @@ import atexit
 import logging
 import socket
 import subprocess
-import sys
 import threading
 from array import array
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import re2
 
 from pilothouse.machinery import re2_process
 from pilothouse.machinery.re2_process import ANSWER, GOOD, REQUEST, compiled, find, received
+from pilothouse.machinery.side_process import start_side_process
 from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint, elsewhere
 
 logger = logging.getLogger(__name__)
@@ -109,42 +109,34 @@ class _Process:
         PATIENCE.spend(_MUCH)
         if ABANDONED:
             checkpoint()
+        written = pattern.encode()
+        data, is_text = (text.encode(), True) if isinstance(text, str) else (text, False)
+        head = REQUEST.pack(len(written), len(data), is_text, start, most) + written
         with elsewhere(), self._lock:
             try:
-                kind, told = self._ask(pattern, text, start, most)
+                kind, told = self._ask(head, data)
             except (EOFError, OSError) as error:
                 self._end()
                 raise NoProcess(str(error) or "it has died") from error
+            except BaseException:  # what is left of the answer would be taken for that to the next question
+                self._end()
+                raise
         if kind != GOOD:
             raise re2.error(told)
         found = array("I")
         found.frombytes(told)
         return found
 
-    def _ask(self, pattern: str, text: str | bytes, start: int, most: int) -> tuple[bytes, bytes]:
+    def _ask(self, head: bytes, data: bytes) -> tuple[bytes, bytes]:
         connected = self._socket or self._start()
-        written = pattern.encode()
-        data, is_text = (text.encode(), True) if isinstance(text, str) else (text, False)
-        connected.sendall(REQUEST.pack(len(written), len(data), is_text, start, most) + written)
+        connected.sendall(head)
         connected.sendall(data)
         kind, size = ANSWER.unpack(received(connected, ANSWER.size))
         return kind, received(connected, size)
 
     def _start(self) -> socket.socket:
-        here, there = socket.socketpair()
-        with there:
-            here.settimeout(PATIENCE_SECONDS)
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", re2_process.__file__, _FOLDER, str(there.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[there.fileno()],
-                )
-            except OSError:
-                here.close()
-                raise
+        self._process, here = start_side_process(re2_process.__file__, _FOLDER)
+        here.settimeout(PATIENCE_SECONDS)
         self._socket = here
         atexit.register(self._end)
         return here

@@ -20,7 +20,7 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.times import Instant, format_time
 from pilothouse.net.messages import Response
 from pilothouse.server.generic import GenericAPIServer
-from pilothouse.server.routes import RouteHandler
+from pilothouse.server.route_handlers import RouteHandler
 
 COMPONENT: Final = "apiserver"
 _TEXT: Final = "text/plain"

@@ -15,15 +15,15 @@ from pilothouse.machinery import errors, kube_versions
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.machinery.metrics import Counter, Instrument
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_content, only_get
-from pilothouse.server.routes import RouteHandler
+from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.route_handlers import RouteHandler, json_route, only_content, only_get
 
 _ROUTED: Final = frozenset({"/api", "/apis/apiregistration.k8s.io"})
 """Documents that a router hands out; the aggregator serves the others itself, and refuses in other words."""
-
-
 _ROUTED_ROOTS: Final = frozenset({"api", "version"})
+"""Below these paths a router says what is not found."""
 _MERGED: Final = "/apis merged"
+"""The document of all groups, those that only peers serve included."""
 
 
 class PeerMetrics(Protocol):
@@ -80,8 +80,7 @@ class ChainDiscovery:
         routes = self._front.routes
         if self._core:
             api = only_get(only_content(self._top("/api", lambda: discovery.api_versions(self._address()))))
-            routes.add("/api", api)
-            routes.add("/api/", api, hidden=True)
+            routes.add_with_slash("/api", api)
         routes.add("/apis", self._top("/apis", self._group_list))
         routes.add("/apis/", self._plain("/apis", self._group_list))
         index = json_route(lambda: {"paths": self._front.paths()})
@@ -137,14 +136,12 @@ class ChainDiscovery:
     def _route(self, group: str, *, served: bool) -> None:
         path, routes = f"/apis/{group}", self._front.routes
         if not served:
-            routes.remove(path)
-            routes.remove(f"{path}/")
+            routes.remove_with_slash(path)
             return
         handler = self._plain(path, lambda: self._group(group))
         if path in _ROUTED:
             handler = only_get(only_content(handler))
-        routes.add(path, handler)
-        routes.add(f"{path}/", handler, hidden=True)
+        routes.add_with_slash(path, handler)
 
     async def _unknown(self, request: APIRequest) -> Response:
         """What nobody serves: a Status below a known group, plain text elsewhere."""

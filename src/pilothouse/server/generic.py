@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import orjson
-
 from pilothouse.endpoints import discovery
 from pilothouse.endpoints.installed import InstalledVersion
-from pilothouse.endpoints.negotiation import ALL_FORMATS, PLAIN_JSON, is_routed_content, unrouted_content
 from pilothouse.endpoints.request import APIRequest
-from pilothouse.endpoints.responses import error_response, page_not_found
-from pilothouse.machinery import errors
+from pilothouse.endpoints.responses import page_not_found
 from pilothouse.machinery.gvk import GroupVersion
 from pilothouse.net.messages import Response
 from pilothouse.server.health import HealthChecks
 from pilothouse.server.hooks import Hooks
-from pilothouse.server.routes import PathMux, RouteHandler
+from pilothouse.server.route_handlers import RouteHandler, only_content, only_get
+from pilothouse.server.routes import PathMux
 
 Delegate = Callable[[APIRequest], Coroutine[Any, Any, Response]]
 
@@ -56,20 +53,14 @@ class GenericAPIServer:
         gv = installed.version.group_version
         self.versions[gv] = installed
         document = discovery.KeptDocument(lambda: discovery.resource_list(installed.version))
-        path = f"/apis/{gv}" if gv.group else f"/api/{gv}"
         custom = installed.version.custom
         handler = _serving(document, routed=not custom)
-        if not custom:
-            handler = only_get(only_content(handler))
-        self.routes.add(path, handler)
-        self.routes.add(path + "/", handler, hidden=True)
+        self.routes.add_with_slash(_path_of(gv), handler if custom else only_get(only_content(handler)))
 
     def uninstall_version(self, gv: GroupVersion) -> None:
         """Stop serving a group version."""
         if self.versions.pop(gv, None) is not None:
-            path = f"/apis/{gv}" if gv.group else f"/api/{gv}"
-            self.routes.remove(path)
-            self.routes.remove(path + "/")
+            self.routes.remove_with_slash(_path_of(gv))
 
     def fall_back_to(self, handler: Delegate) -> None:
         """Let ``handler`` answer what this last server of a chain does not serve."""
@@ -120,54 +111,13 @@ class GenericAPIServer:
         return sorted({path for server in self.chain() for path in server.routes.paths()})
 
 
+def _path_of(gv: GroupVersion) -> str:
+    """Where a group version's resources are, and its own discovery document."""
+    return f"/apis/{gv}" if gv.group else f"/api/{gv}"
+
+
 def _serving(document: discovery.KeptDocument, *, routed: bool) -> RouteHandler:
     async def serve(request: APIRequest) -> Response:
         return document.respond(request, routed=routed)
-
-    return serve
-
-
-def only_get(handler: RouteHandler) -> RouteHandler:
-    """Refuse every method but GET with a 405 Status."""
-
-    async def serve(request: APIRequest) -> Response:
-        if request.method != "GET":
-            return error_response(request, errors.method_not_allowed())
-        return await handler(request)
-
-    return serve
-
-
-def only_json(handler: RouteHandler) -> RouteHandler:
-    """Refuse clients that do not take JSON with a 406."""
-
-    async def serve(request: APIRequest) -> Response:
-        accept = request.headers.get(b"accept") or b"*/*"
-        if not any(part.partition(b";")[0].strip() in (b"application/json", b"*/*") for part in accept.split(b",")):
-            why = "406: Not Acceptable\n\nAvailable representations: application/json"
-            return error_response(request, errors.StatusError(406, "NotAcceptable", why, {}))
-        return await handler(request)
-
-    return serve
-
-
-def only_content(handler: RouteHandler, formats: tuple[str, ...] = ALL_FORMATS) -> RouteHandler:
-    """Refuse requests that say they bring something else with the router's 415, though nothing is read."""
-
-    async def serve(request: APIRequest) -> Response:
-        given = request.headers.get(b"content-type", b"").decode("latin-1")
-        if given and not is_routed_content(given, formats):
-            return error_response(request, unrouted_content())
-        return await handler(request)
-
-    return serve
-
-
-def json_route(make: Callable[[], dict[str, Any]]) -> RouteHandler:
-    """Serve a document that is made anew for each request."""
-
-    async def serve(request: APIRequest) -> Response:
-        body = orjson.dumps(make(), option=orjson.OPT_INDENT_2)
-        return Response(200, body, PLAIN_JSON.content_type)
 
     return serve

@@ -16,7 +16,8 @@ from pilothouse.endpoints.responses import PLAIN_TEXT, page_not_found, text_resp
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.metrics import Counter, Gauge, Instrument
 from pilothouse.net.messages import Response
-from pilothouse.server.routes import PathMux, RouteHandler
+from pilothouse.server.route_handlers import RouteHandler
+from pilothouse.server.routes import PathMux
 
 logger = logging.getLogger(__name__)
 ENDPOINTS: Final = ("healthz", "livez", "readyz")

@@ -17,7 +17,8 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import text_response
 from pilothouse.net.dates import http_date
 from pilothouse.net.messages import BodyWriter, Response
-from pilothouse.server.generic import GenericAPIServer, only_get
+from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.route_handlers import only_get
 
 LOG_FOLDER: Final = Path("/var/log")
 _PREFIX: Final = "/logs/"

@@ -13,8 +13,8 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import error_response
 from pilothouse.machinery import errors
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, only_get
-from pilothouse.server.routes import RouteHandler
+from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.route_handlers import RouteHandler, only_get
 
 logger = logging.getLogger(__name__)
 _JSON: Final = "application/json"
@@ -39,9 +39,7 @@ def install_openid(server: GenericAPIServer, issuing: TokenIssuing, jwks_uri: st
         (CONFIGURATION_PATH, _JSON, configuration),
         (KEY_SET_PATH, KEY_SET_MEDIA_TYPE, key_set),
     ):
-        serve = only_get(_document(media_type, make, issuing))
-        server.routes.add(path, serve)
-        server.routes.add(path + "/", serve, hidden=True)
+        server.routes.add_with_slash(path, only_get(_document(media_type, make, issuing)))
         server.routes.add_prefix(path + "/", _nothing_below, hidden=True)
 
 

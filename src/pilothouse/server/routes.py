@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
-from pilothouse.endpoints.request import APIRequest
-from pilothouse.net.messages import Response
-
-RouteHandler = Callable[[APIRequest], Coroutine[Any, Any, Response]]
+from pilothouse.server.route_handlers import RouteHandler
 
 
 class PathMux:
@@ -28,6 +22,11 @@ class PathMux:
         if hidden:
             self._hidden.add(path)
 
+    def add_with_slash(self, path: str, handler: RouteHandler) -> None:
+        """The same, and with a slash behind it, which the index does not show."""
+        self.add(path, handler)
+        self.add(f"{path}/", handler, hidden=True)
+
     def add_prefix(self, prefix: str, handler: RouteHandler, *, hidden: bool = False) -> None:
         """Serve everything below a prefix, which ends with a slash."""
         self._prefixes[prefix] = handler
@@ -36,9 +35,10 @@ class PathMux:
         if hidden:
             self._hidden.add(prefix)
 
-    def remove(self, path: str) -> None:
-        """Stop serving a path."""
+    def remove_with_slash(self, path: str) -> None:
+        """Stop serving a path in both forms."""
         self._exact.pop(path, None)
+        self._exact.pop(f"{path}/", None)
 
     def find(self, path: str) -> RouteHandler | None:
         """The handler for a path."""

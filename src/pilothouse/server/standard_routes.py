@@ -16,8 +16,8 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.machinery.joined_metrics import ways_of_joining
 from pilothouse.machinery.metrics import Instrument, read_aside, render_pieces
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_content, only_get, only_json
-from pilothouse.server.routes import RouteHandler
+from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.route_handlers import RouteHandler, json_route, only_content, only_get, only_json
 
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
@@ -60,8 +60,7 @@ def install_standard_routes(
 ) -> None:
     """Add them to the first server of a chain. ``join`` makes a page of metrics one of several processes."""
     version = only_get(only_content(only_json(json_route(partial(version_info, emulation))), (JSON,)))
-    server.routes.add("/version", version)
-    server.routes.add("/version/", version, hidden=True)
+    server.routes.add_with_slash("/version", version)
     for path, shown in (("/metrics", instruments), ("/metrics/slis", server.checks.instruments())):
         server.routes.add(path, _scrape(join(path, _page(shown), partial(ways_of_joining, shown))))
 

@@ -106,8 +106,21 @@ def test_a_process_that_has_died_is_made_good_here_and_then_by_another(process):
     assert process._process is not None
 
 
+def test_nobody_gets_the_answer_to_a_question_that_was_given_up(process, monkeypatch):
+    large = LargePattern(LARGE)
+
+    def fail(connected, size):
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(re2_aside, "received", fail)
+        with pytest.raises(MemoryError):
+            large.search("b" * 100)
+    assert large.search("a") is None
+
+
 def test_without_descriptors_it_is_compiled_here(process, monkeypatch):
-    def none_left():
+    def none_left(*_):
         raise OSError("none left")
 
     monkeypatch.setattr(re2_aside.socket, "socketpair", none_left)

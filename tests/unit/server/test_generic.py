@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.net.messages import Response
-from pilothouse.server.generic import GenericAPIServer, json_route, only_get
+from pilothouse.server.generic import GenericAPIServer
+from pilothouse.server.route_handlers import json_route, only_get
 
 Ask = Callable[..., APIRequest]
 

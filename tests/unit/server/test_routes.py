@@ -30,8 +30,14 @@ def test_routes() -> None:
     assert {path: mux.find(path) for path in wanted} == wanted
     assert [mux.find(path) for path in ("/a", "/b", "", "a/b", "//a/")] == [None] * 5
     assert mux.paths() == ["/a/", "/a/b"]
-    mux.remove("/a/b")
-    assert mux.find("/a/b") is short
+
+
+def test_a_path_and_the_same_with_a_slash() -> None:
+    mux = PathMux()
+    mux.add_with_slash("/a", handler := named("handler"))  # type: ignore[arg-type]
+    assert (mux.find("/a"), mux.find("/a/"), mux.paths()) == (handler, handler, ["/a"])
+    mux.remove_with_slash("/a")
+    assert (mux.find("/a"), mux.find("/a/")) == (None, None)
 
 
 @given(st.lists(st.sampled_from(["a", "b", ""]), max_size=8))

@@ -6,7 +6,7 @@ the storage version. With a conversion webhook both ways are waited for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pilothouse.apiextensions.serving.codec import CustomCodec
@@ -93,7 +93,7 @@ class CustomStore(Store):
         if not self.converts or name.startswith("metadata."):
             return super().field_value(entry, name)
         form = f"{self._rendering.form} fields"
-        found: dict[str, str] | None = None if (forms := entry.forms) is None else forms.get(form)
+        found: Mapping[str, str] | None = None if (forms := entry.forms) is None else forms.get(form)
         if found is None:
             found = self.codec.selector_fields(self.decode(entry))
             entry.keep(form, found)

@@ -25,7 +25,7 @@ from pilothouse.apis.integers import parse_integer
 from pilothouse.apis.strategy import Column, Context, Doc, StatusStrategy, Strategy, keep
 from pilothouse.apis.validation import NEGATIVE, non_negative
 from pilothouse.machinery import errors, labels
-from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, as_json, forbidden, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 
 ROLLBACK: Final = "deprecated.deployment.rollback.to"
@@ -149,8 +149,7 @@ def _validate_rolling(rolling: Object, path: Path, errs: list[FieldError]) -> No
     validate_amount(missing, path.child("maxUnavailable"), errs)
     validate_amount(extra, path.child("maxSurge"), errs)
     if is_nothing(missing) and is_nothing(extra):
-        shown = Named(missing) if isinstance(missing, str) else missing
-        errs.append(invalid(path.child("maxUnavailable"), shown, "may not be 0 when `maxSurge` is 0"))
+        errs.append(invalid(path.child("maxUnavailable"), as_json(missing), "may not be 0 when `maxSurge` is 0"))
     validate_not_above_all(missing, path.child("maxUnavailable"), errs)
 
 

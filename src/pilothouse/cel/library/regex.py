@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.cel.declarations import Function, Library, Overload
-from pilothouse.cel.regular_expressions import compile_pattern
-from pilothouse.cel.values import EvaluationError, fail
+from pilothouse.cel.values import fail
+from pilothouse.machinery.patterns import PatternError, compile_pattern
 from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
 
 _MATCH_COST: Final = 16
@@ -17,7 +17,7 @@ kube-apiserver goes by the lengths of text and pattern: an empty pattern costs n
 def _pattern(text: str) -> Any:
     try:
         return compile_pattern(text)
-    except EvaluationError as error:
+    except PatternError as error:
         return fail(f"Illegal regex: {error}")
 
 

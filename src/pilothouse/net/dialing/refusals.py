@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -47,14 +46,20 @@ def refuse(reason: ssl.SSLCertVerificationError, tls: ssl.SSLObject) -> RefusedC
 
 def explain_refusal(refused: RefusedCertificate, host: str, now: datetime) -> str:
     """What Go says of it; less where the certificate cannot be read."""
-    reason, words = refused.reason, ""
-    with suppress(ValueError):
+    try:
         words = _explain(refused, host, now)
-    if words:
-        return _PREFIX + words
+    except Exception:  # cryptography has one of its own for each oddity of what others have made
+        words = ""
+    return _PREFIX + (words or _explain_code(refused.reason))
+
+
+def _explain_code(reason: ssl.SSLCertVerificationError) -> str:
+    """What OpenSSL's reason alone says."""
     if reason.verify_code in _EXPIRED:
-        return _PREFIX + "certificate has expired or is not yet valid"
-    return _PREFIX + str(reason.verify_message or reason)
+        return "certificate has expired or is not yet valid"
+    if reason.verify_code in _UNKNOWN_AUTHORITY:
+        return "certificate signed by unknown authority"
+    return str(reason.verify_message or reason)
 
 
 def _explain(refused: RefusedCertificate, host: str, now: datetime) -> str:

@@ -46,7 +46,7 @@ class ObjectCodec:
     """Encodes and decodes the objects of one resource."""
 
     __slots__ = (
-        "_fields", "_form", "_has_fields", "_head", "_hidden", "_prefix", "_rewrite", "_selected",
+        "_fields", "_form", "_head", "_hidden", "_prefix", "_rewrite", "_selected",
         "_share_names", "_struct", "keeps_empty", "writes_form",
     )  # fmt: skip
 
@@ -77,16 +77,12 @@ class ObjectCodec:
         self.keeps_empty = writes_form and form is not None and form.keeps_empty
         self._head = b"" if keeps_type else b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
         self._prefix = len(self._head)
-        self._has_fields = fields is not None
-        self._fields = fields or (lambda obj: {})
-        self._share_names = None if fields is None else SharedNames()
+        self._fields = fields
+        self._share_names = SharedNames()
 
-    def selector_fields(self, obj: Object) -> dict[str, str]:
+    def selector_fields(self, obj: Object) -> Mapping[str, str]:
         """The values that field selectors are held against."""
-        return self._fields(obj)
-
-    def _shown_fields(self, obj: Object) -> Mapping[str, str]:
-        return NOTHING if self._share_names is None else self._share_names(self._fields(obj))
+        return NOTHING if self._fields is None else self._share_names(self._fields(obj))
 
     @property
     def raw_places(self) -> tuple[Place, ...]:
@@ -187,7 +183,7 @@ class ObjectCodec:
         obj = self.read_partly(value, self._selected) if self._selected is not None else None
         if obj is None or self._form is None:
             return self.entry(key, value, revision)
-        if self._has_fields:
+        if self._fields is not None:
             self._form.default(obj)
         metadata = obj["metadata"]
         return UnreadEntry(
@@ -198,7 +194,7 @@ class ObjectCodec:
             metadata.get("namespace", ""),
             metadata.get("name", ""),
             share_labels(metadata.get("labels")),
-            self._shown_fields(obj),
+            self.selector_fields(obj),
         )
 
     def read_partly(self, value: bytes, wanted: frozenset[str]) -> Object | None:
@@ -230,7 +226,7 @@ class ObjectCodec:
             metadata.get("namespace", ""),
             metadata.get("name", ""),
             share_labels(metadata.get("labels")),
-            self._shown_fields(obj),
+            self.selector_fields(obj),
         )
 
     def restamp(self, entry: Entry, revision: int) -> Entry:

@@ -57,10 +57,10 @@ class SharedNames:
 
     def __call__(self, fields: Mapping[str, str]) -> Mapping[str, str]:
         """The same names and values."""
-        holder = self._holder()
+        shared: dict[str, str] = vars(self._holder())
+        # One by one, or Python would not share the names; and not as attributes, for which some names will not do.
         for name, value in fields.items():
-            setattr(holder, name, value)
-        shared: dict[str, str] = vars(holder)
+            shared[name] = value  # noqa: PERF403
         return shared
 
 

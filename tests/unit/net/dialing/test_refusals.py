@@ -50,6 +50,8 @@ class Authority:
         common_name: str = "somebody",
         days: float = 1,
         usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
+        extension: bytes = b"",
+        mended: tuple[bytes, bytes] = (b"", b""),
     ) -> ssl.SSLContext:
         """A context of a server with these names, of which numbers are addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -61,8 +63,12 @@ class Authority:
         if general:
             builder = builder.add_extension(x509.SubjectAlternativeName(general), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        if extension:
+            odd = x509.UnrecognizedExtension(x509.ObjectIdentifier("2.5.29.17"), extension)
+            builder = builder.add_extension(odd, critical=False)
         made, private = self._folder / "server.crt", self._folder / "server.key"
-        self._write(made, builder.sign(self._key, hashes.SHA256()))
+        signed = builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+        made.write_text(ssl.DER_cert_to_PEM_cert(signed.replace(*mended)))
         plain = serialization.NoEncryption()
         private.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -86,6 +92,17 @@ async def said(context: ssl.SSLContext, trusted: Path, name: str) -> str:
             return str(error)
         transport.close()
         return ""
+
+
+X400_NAME = b"\x30\x02\xa3\x00"
+VERSION_SEVEN = (b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x06")
+
+
+@pytest.mark.parametrize("mended", [(b"", b""), VERSION_SEVEN])
+async def test_what_cannot_be_read_is_refused_as_well(tmp_path: Path, mended: tuple[bytes, bytes]) -> None:
+    authority, other = Authority(tmp_path / "ca"), Authority(tmp_path / "other", name="another authority")
+    server = authority.serve(extension=X400_NAME, mended=mended)
+    assert await said(server, other.file, "a") == PREFIX + "certificate signed by unknown authority"
 
 
 MANY = tuple(f"n{number}.example.com" for number in range(100))

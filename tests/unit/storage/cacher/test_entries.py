@@ -67,6 +67,11 @@ def test_mappings_of_the_same_names_keep_these_once():
     assert sys.getsizeof(shared[-1]) < sys.getsizeof(dict(values)) * 2 / 3
 
 
+def test_any_name_will_do():
+    values = dict.fromkeys(("__class__", "__dict__", "__weakref__", "__slots__", "", "a b", "spec.a"), "x")
+    assert SharedNames()(values) == values
+
+
 def test_equal_namespaces_are_one():
     first, second = (Entry("/a", b"{}", 1, namespace="".join(["some", "where"])) for _ in range(2))
     assert first.namespace is second.namespace == "somewhere"

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
 from pilothouse.apis.apiextensions.schema.traversal import is_plain, subschemas
 from pilothouse.machinery.field_errors import FieldError, Path, forbidden, invalid, required
+from pilothouse.machinery.patterns import PatternError, compile_pattern
 from pilothouse.machinery.schema.emptied import as_given
 
 Schema = dict[str, Any]

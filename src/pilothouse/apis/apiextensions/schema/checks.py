@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.nodes import Schema
-from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
+from pilothouse.machinery.patterns import PatternError, compile_pattern
 from pilothouse.machinery.workers import ABANDONED, PATIENCE, checkpoint
 
 Check = Callable[[Any], bool]
@@ -165,7 +165,8 @@ def _string_checks(schema: Schema) -> list[Check]:
     checks, pattern = _length_checks(schema.get("maxLength"), schema.get("minLength")), schema.get("pattern")
     if pattern:
         try:
-            checks.append(compile_pattern(pattern))
+            search = compile_pattern(pattern).search
+            checks.append(lambda value: search(value) is not None)
         except PatternError:
             checks.append(lambda value: False)
     format = format_of(schema)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from pilothouse.apis.apiextensions.schema import formats
 from pilothouse.apis.apiextensions.schema.checks import WORK, as_go_number, format_of, is_whole, types_of
 from pilothouse.apis.apiextensions.schema.nodes import Schema
-from pilothouse.apis.apiextensions.schema.patterns import PatternError, compile_pattern
 from pilothouse.machinery.go_quote import format_float, quote, show
+from pilothouse.machinery.patterns import PatternError, compile_pattern
 from pilothouse.machinery.ratcheting import CorrelatedObject
 from pilothouse.machinery.workers import PATIENCE
 
@@ -162,7 +162,7 @@ def _string_error(schema: Schema, value: str, path: str) -> SchemaError | None:
     if pattern:
         shown = pattern
         try:
-            if compile_pattern(pattern)(value):
+            if compile_pattern(pattern).search(value) is not None:
                 return None
         except PatternError as error:
             shown = f"{pattern}, but pattern is invalid: {error}"

@@ -16,7 +16,7 @@ from pilothouse.apis.core.pod_spec.options import PodValidationOptions, options_
 from pilothouse.apis.error_lists import ErrorList
 from pilothouse.apis.strategy import Context, StatusStrategy, Strategy
 from pilothouse.apis.validation import non_negative, one_of_required
-from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, as_json, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 
 SPEC: Final = Path("spec")
@@ -66,7 +66,7 @@ def _validate_schedule(spec: Object, errs: list[FieldError], *, zone_allowed: bo
 def _validate_time_zone(zone: str | None, path: Path, errs: list[FieldError]) -> None:
     if zone is None:
         return
-    shown = Named(zone)  # a pointer there, and so quoted as JSON
+    shown = as_json(zone)
     if not zone:
         errs.append(invalid(path, shown, "timeZone must be nil or non-empty string"))
         return

@@ -12,7 +12,7 @@ from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.selectors import has_invalid_value, validate_label_selector, validate_object_selects_template
 from pilothouse.apis.validation import IMMUTABLE, non_negative
 from pilothouse.machinery import labels
-from pilothouse.machinery.field_errors import FieldError, Named, Path, invalid, not_supported, required, too_long
+from pilothouse.machinery.field_errors import FieldError, Path, as_json, invalid, not_supported, required, too_long
 from pilothouse.machinery.names import check_dns1123_label, check_domain_prefixed_path
 from pilothouse.machinery.objects import Object
 
@@ -189,9 +189,7 @@ def validate_job_update(obj: Object, old: Object, options: PodValidationOptions)
     for name, type_name in _FIXED.items():
         if spec.get(name) != before.get(name):
             shown = internal_form(type_name, spec.get(name)) if type_name else spec.get(name)
-            if isinstance(shown, str):
-                shown = Named(shown)  # a pointer there, and so quoted as JSON
-            errs.append(invalid(SPEC.child(name), shown, IMMUTABLE))
+            errs.append(invalid(SPEC.child(name), as_json(shown), IMMUTABLE))
     _validate_name_for_indexes(obj, errs)
     return errs
 

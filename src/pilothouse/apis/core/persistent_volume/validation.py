@@ -11,7 +11,7 @@ from pilothouse.apis.core.persistent_volume.sources import SOURCE_FIELDS, valida
 from pilothouse.apis.core.pod_spec.affinity import validate_node_selector
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery import names, quantity
-from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, as_json, forbidden, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -171,8 +171,7 @@ def validate_volume_update(obj: Object, old: Object, *, may_move: bool = False) 
         why = f"spec.persistentvolumesource is immutable after creation\n{change}"
         errs.append(forbidden(Path("spec", "persistentvolumesource"), why))
     if spec.get("volumeMode") != before.get("volumeMode"):
-        mode = spec.get("volumeMode")
-        errs.append(invalid(Path("volumeMode"), None if mode is None else Named(mode), IMMUTABLE))
+        errs.append(invalid(Path("volumeMode"), as_json(spec.get("volumeMode")), IMMUTABLE))
     if not may_move:
         errs += _check_affinity_update(spec.get("nodeAffinity"), before.get("nodeAffinity"))
     if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:

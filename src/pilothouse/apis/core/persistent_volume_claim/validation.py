@@ -19,7 +19,7 @@ from pilothouse.apis.core.persistent_volume.validation import VOLUME_MODES, chec
 from pilothouse.apis.core.resource_names import check_quantity, is_native
 from pilothouse.apis.metadata import IMMUTABLE
 from pilothouse.machinery import labels, quantity
-from pilothouse.machinery.field_errors import FieldError, Named, Path, forbidden, invalid, not_supported, required
+from pilothouse.machinery.field_errors import FieldError, Path, as_json, forbidden, invalid, not_supported, required
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import as_given
 
@@ -123,8 +123,7 @@ def validate_claim_update(obj: Object, old: Object) -> list[FieldError]:
         where = Path("spec", "resources", "requests", "storage")
         errs.append(forbidden(where, "field can not be less than status.capacity"))
     if spec.get("volumeMode") != before.get("volumeMode"):
-        mode = spec.get("volumeMode")
-        errs.append(invalid(Path("volumeMode"), None if mode is None else Named(mode), IMMUTABLE))
+        errs.append(invalid(Path("volumeMode"), as_json(spec.get("volumeMode")), IMMUTABLE))
     return errs + _check_attributes(spec, before, old)
 
 

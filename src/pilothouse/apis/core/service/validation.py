@@ -24,6 +24,7 @@ from pilothouse.machinery.field_errors import (
     FieldError,
     Named,
     Path,
+    as_json,
     duplicate,
     forbidden,
     invalid,
@@ -76,8 +77,7 @@ def validate_service_update(obj: Object, old: Object, *, strict: bool = True) ->
     errs = validate_address_change(spec, before)
     balanced = spec.get("type") == before.get("type") == "LoadBalancer"
     if balanced and spec.get("loadBalancerClass") != before.get("loadBalancerClass"):
-        name = spec.get("loadBalancerClass")
-        shown = None if name is None else Named(name)
+        shown = as_json(spec.get("loadBalancerClass"))
         errs.append(invalid(_SPEC.child("loadBalancerClass"), shown, "may not change once set"))
     errs += _check_class(spec)
     checked = needs_health_check(before) and needs_health_check(spec)

@@ -27,8 +27,8 @@ from pilothouse.apis.resource.resource_slice.capacity_validation import validate
 from pilothouse.machinery import names
 from pilothouse.machinery.field_errors import (
     FieldError,
-    Named,
     Path,
+    as_json,
     duplicate,
     forbidden,
     invalid,
@@ -73,9 +73,8 @@ def validate_slice(obj: Object, old: Object | None = None, *, fractions: bool = 
             errs.errors.append(invalid(_SPEC.child("pool", "name"), pool.get("name", ""), IMMUTABLE))
         if spec.get("driver") != before.get("driver"):
             errs.errors.append(invalid(_SPEC.child("driver"), spec.get("driver"), IMMUTABLE))
-        node = spec.get("nodeName")
-        if node != before.get("nodeName"):
-            errs.errors.append(invalid(_SPEC.child("nodeName"), None if node is None else Named(node), IMMUTABLE))
+        if spec.get("nodeName") != before.get("nodeName"):
+            errs.errors.append(invalid(_SPEC.child("nodeName"), as_json(spec.get("nodeName")), IMMUTABLE))
     _validate_places(spec, errs.errors)
     if as_given(spec, "sharedCounters") is not None and as_given(spec, "devices") is not None:
         errs.errors.append(invalid(_SPEC, "", "only one of `sharedCounters` or `devices` is allowed"))

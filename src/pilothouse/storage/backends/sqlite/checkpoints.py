@@ -21,7 +21,7 @@ import logging
 import os
 import sqlite3
 import threading
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Final
 
 from pilothouse.storage.backends.sqlite.schema import PAGE_BYTES, connect_reader
@@ -124,13 +124,16 @@ class Checkpoints:
                 self._position = 0
 
     def _run(self) -> None:
-        with closing(connect_reader(self._path)) as connection:
+        connection: sqlite3.Connection | None = None
+        with ExitStack() as opened:
             while True:
                 self._wake.wait()
                 self._wake.clear()
                 if self._is_stopping:
                     return
                 try:
+                    if connection is None:
+                        connection = opened.enter_context(closing(connect_reader(self._path)))
                     self._copy(connection)
                 except (sqlite3.Error, OSError) as error:
                     logger.warning("%s-wal cannot be copied into the database yet: %s", self._path, error)

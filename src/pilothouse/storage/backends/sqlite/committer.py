@@ -4,8 +4,8 @@ A thread needs the interpreter's lock to take up a batch and to tell of its end,
 event loop: for one client that is half the time of a create. A process needs no lock of ours, and both sides look for
 what the other says without sleeping. It is started when many batches come, and the thread goes on with everything else.
 
-Only one of the two is ever given something. A batch that the process did not write, for whatever reason, is given to
-the thread; one that it may have written before it died is `Doubtful`, and has to be looked for.
+Only one of the two ever has something to write. A batch that the process did not write, for whatever reason, is given
+to the thread; one that it may have written before it died is doubtful, and is looked for in the log first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from pilothouse.machinery.side_process import start_side_process
 from pilothouse.net.busy_polling import SERVER_SECONDS, BusyPolling
 from pilothouse.net.processors import processors
 from pilothouse.storage.backends.sqlite import commit_process
@@ -71,25 +72,14 @@ class Committer:
     def start(self) -> socket.socket | None:
         """Start the process; to be connected on the loop. None where that cannot be, for want of descriptors, say."""
         self.wait()
-        with ExitStack() as undoing:
-            try:
-                database = f"{Path(os.path.abspath(self._path)).as_uri()}?mode=rw"
-                here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                undoing.callback(here.close)
-                with there:
-                    here.setblocking(False)
-                    self._process = subprocess.Popen(
-                        [sys.executable, "-I", "-S", commit_process.__file__, database, str(there.fileno())],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
-                        pass_fds=[there.fileno()],
-                    )
-            except OSError as error:
-                logger.debug("there is no process to commit with: %s", error)
-                return None
-            undoing.pop_all()
-            return here
+        try:
+            database = f"{Path(os.path.abspath(self._path)).as_uri()}?mode=rw"
+            self._process, here = start_side_process(commit_process.__file__, database, socket.SOCK_SEQPACKET)
+        except OSError as error:
+            logger.debug("there is no process to commit with: %s", error)
+            return None
+        here.setblocking(False)
+        return here
 
     def connect(self, connected: socket.socket | None) -> None:
         """Listen to the process."""

@@ -64,6 +64,18 @@ async def test_zeros_behind_the_log_are_nothing_to_whoever_opens_it(store, path,
     await other.close()
 
 
+async def test_a_thread_that_cannot_open_the_database_tries_again(store, path, monkeypatch, caplog):
+    def no_descriptors(path):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "connect_reader", no_descriptors)
+        await fill(store, PAGES_GATHERED, "first")
+        await until(lambda: "cannot be copied into the database yet" in caplog.text)
+    await fill(store, PAGES_GATHERED, "second")
+    await until(lambda: os.path.getsize(path) > PAGES_GATHERED * PAGE_BYTES / 2)
+
+
 async def test_a_thread_copies_the_log_and_it_is_begun_again(store, path):
     await fill(store, PAGES_GATHERED)
     await until(lambda: any(thread.name == NAME for thread in threading.enumerate()))
