@@ -41,7 +41,7 @@ from pilothouse.machinery.field_manager.known_updates import KnownUpdates
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema import decoding
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.structured.comparison import Comparison, compare, same
+from pilothouse.machinery.structured.comparison import compare, same
 from pilothouse.machinery.structured.descriptions import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
 from pilothouse.machinery.structured.ownership import (
@@ -197,8 +197,9 @@ class FieldManager:
         fields = None if known is None else known.fields
         if fields is None:
             self._check_stored(new)
-            changed = self._ownership.changed(self._versioned(self.blank), self._versioned(new))
-            fields = difference(changed, _IDENTITY)
+            writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
+            owners, wrote = self._owners(self.blank, new, {}, writer)
+            fields = owners[writer].fields if wrote else {}
             if known is not None:
                 known.fields = fields
         if not fields:
@@ -242,26 +243,27 @@ class FieldManager:
         # A new object that does not fit is refused anyway, unless the live one is no better.
         self._check_stored(live)
         writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
-        comparison = compare(self._shape, live, new)
-        change = self._known.change(comparison, managed.managers, writer, self.version)
-        found = None if change is None else self._known.recall(change, managed.managers, self.version)
-        left, wrote = self._taken(live, new, managed.managers, writer, comparison) if found is None else found
-        if found is None and change is not None:
-            self._known.note(change, managed.managers, left, wrote)
+        managed.managers, wrote = self._owners(live, new, managed.managers, writer)
         if wrote:
             managed.times[writer] = now
-        managed.managers = left
         cap_updaters(managed)
 
-    def _taken(
-        self, live: dict[str, Any], new: dict[str, Any], managers: Managers, writer: Manager, comparison: Comparison
+    def _owners(
+        self, live: dict[str, Any], new: dict[str, Any], managers: Managers, writer: Manager
     ) -> tuple[Managers, bool]:
         """Who owns what after a change, and whether the writer owns something by it."""
+        comparison = compare(self._shape, live, new)
+        change = self._known.change(comparison, managers, writer, self.version)
+        found = None if change is None else self._known.recall(change, managers, self.version)
+        if found is not None:
+            return found
         left, changed = self._ownership.update(self._versioned(live), self._versioned(new), managers, comparison)
         changed = difference(changed, _IDENTITY)
         if changed:
             before = left.get(writer)
             left[writer] = Owned(changed if before is None else union(changed, before.fields), self.version, False)
+        if change is not None:
+            self._known.note(change, managers, left, bool(changed))
         return left, bool(changed)
 
     def apply(

@@ -86,10 +86,6 @@ class Ownership:
         self._convert = convert
         self._filters = {version: _filter(fields) for version, fields in ignored.items()}
 
-    def changed(self, live: Versioned, new: Versioned) -> FieldSet:
-        """The fields that a plain write changes."""
-        return self._compare(live, new).changed
-
     def update(
         self, live: Versioned, new: Versioned, managers: Managers, comparison: Comparison | None = None
     ) -> tuple[Managers, FieldSet]:
