@@ -160,10 +160,12 @@ class Expected:
 
 async def read_body(request: APIRequest) -> bytes:
     """The whole body; 413 when it is too large."""
-    try:
-        body = await request.body(BODY_LIMIT)
-    except BodyTooLarge:
-        raise errors.too_large(f"limit is {BODY_LIMIT}") from None
+    body = request.arrived_body(BODY_LIMIT)
+    if body is None:
+        try:
+            body = await request.body(BODY_LIMIT)
+        except BodyTooLarge:
+            raise errors.too_large(f"limit is {BODY_LIMIT}") from None
     request.weight = weight_of(body)
     step("limitedReadBody succeeded", {"len": len(body)})
     return body

@@ -69,7 +69,11 @@ class WriteRequest:
                 obj["metadata"].pop("managedFields", None)
             return self._scope.store.create(self.ctx, obj, self._validator(CREATE))
 
-        return await self._store(store)
+        step("About to store object in database")
+        try:
+            return await store()
+        except TooLarge as error:
+            return await self._store_slim(store, error)
 
     async def update(
         self, name: str, change: Callable[[Object | None], Awaitable[Object]], *, create: bool | None = None
@@ -95,7 +99,11 @@ class WriteRequest:
                 authorize_and_validate_create=self._authorize_and_validate_create,
             )
 
-        return await self._store(store)
+        step("About to store object in database")
+        try:
+            return await store()
+        except TooLarge as error:
+            return await self._store_slim(store, error)
 
     async def _authorize_and_validate_create(self, obj: Object, old: Object | None) -> None:
         """An update or apply that creates needs the right to create."""
@@ -109,19 +117,15 @@ class WriteRequest:
         if validate is not None:
             await validate(obj, old)
 
-    async def _store(self, store: Callable[[], Awaitable[Stored]]) -> Stored:
-        """Store; an object that is too large is tried once more without managed fields, unless they are the point."""
-        step("About to store object in database")
-        try:
-            try:
-                return await store()
-            except TooLarge:
-                if self._options.applied:
-                    raise
-                self._slim = True
-                return await store()
-        except TooLarge as error:
+    async def _store_slim(self, store: Callable[[], Awaitable[Stored]], error: TooLarge) -> Stored:
+        """An object that is too large is tried once more without managed fields, unless they are the point."""
+        if self._options.applied:
             raise errors.generic(str(error)) from None
+        self._slim = True
+        try:
+            return await store()
+        except TooLarge as again:
+            raise errors.generic(str(again)) from None
 
     def warn(self) -> None:
         """Hand warnings of the strategy and of admission to the answer, which is about to be written."""

@@ -55,9 +55,15 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
                 _note_wait(ticket, loop_time())
             if not served:
                 return turned_away(flow)
-        watching = request.info.verb == "watch"
-        serving = _watch(following, request, controller) if watching else following(request)
-        return await _serve(request, ticket, serving, watching=watching)
+        if request.info.verb == "watch":
+            return await _serve(request, ticket, _watch(following, request, controller), watching=True)
+        request.seat = ticket
+        try:  # as ``_serve`` does, without a coroutine more: every write comes by here
+            response = await following(request)
+        except BaseException:
+            _free(request, ticket)
+            raise
+        return _served(request, response, ticket)
 
     async def read(request: APIRequest, flow: Flow) -> Response:
         """Serve a read of one object.
@@ -95,16 +101,25 @@ async def _serve(
     try:
         response = await serving
     except BaseException:
-        ticket.release()
-        request.seat = None
+        _free(request, ticket)
         raise
+    return _served(request, response, ticket, watching=watching)
+
+
+def _free(request: APIRequest, ticket: Ticket) -> None:
+    ticket.release()
+    request.seat = None  # a ticket knows its request: the two would keep each other until the garbage is collected
+
+
+def _served(request: APIRequest, response: Response, ticket: Ticket, *, watching: bool = False) -> Response:
+    """An answer whose seat is free, or will be when it is written."""
     if response.upgrade is None:
         response.headers += ticket.flow.headers
     if not watching and (response.parts is not None or len(response.body) > _LARGE):
         _hold(request, response, ticket)
     elif request.seat is not None:
         ticket.release()
-    request.seat = None  # a ticket knows its request: the two would keep each other until the garbage is collected
+    request.seat = None
     return response
 
 

@@ -170,6 +170,10 @@ class Request:
         """What came after the body, once that is complete."""
         return () if self._body is None else self._body.trailers
 
+    def arrived_body(self, limit: int) -> bytes | None:
+        """What ``body`` gives, where it would not have to wait; None where only that can tell."""
+        return None if self._body is None else self._body.arrived(limit)
+
     async def body(self, limit: int = DEFAULT_BODY_LIMIT) -> bytes:
         """The whole body. Raises BodyTooLarge, MalformedBody or ClientDisconnected."""
         if self._body is None:

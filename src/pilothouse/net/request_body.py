@@ -70,6 +70,11 @@ class RequestBody:
             self._error = error
             self._wake()
 
+    def arrived(self, limit: int) -> bytes | None:
+        """The whole body, if all of it is here already, in one piece, and no longer than that."""
+        pieces = self._pieces
+        return pieces[0] if self.complete and len(pieces) == 1 and self.size <= limit else None
+
     async def read(self, limit: int) -> bytes:
         """The whole body; does not suspend when it is already here."""
         if self.length is not None and self.length > limit:

@@ -37,15 +37,17 @@ from pilothouse.machinery.field_manager.entries import (
     read_entries,
     write_entries,
 )
+from pilothouse.machinery.field_manager.known_updates import KnownUpdates
 from pilothouse.machinery.gvk import GroupVersionKind, parse_group_version
 from pilothouse.machinery.schema import decoding
 from pilothouse.machinery.schema.types import Struct
-from pilothouse.machinery.structured.comparison import same
+from pilothouse.machinery.structured.comparison import compare, same
 from pilothouse.machinery.structured.descriptions import StepError
 from pilothouse.machinery.structured.field_sets import FieldSet, difference, from_paths, has, union
 from pilothouse.machinery.structured.ownership import (
     Conflicts,
     Filter,
+    Managers,
     MissingVersion,
     Owned,
     Ownership,
@@ -126,6 +128,7 @@ class FieldManager:
         self._may_mismatch = may_mismatch
         self._reset_fields = reset_fields or {}
         self._ownership = Ownership(self._convert, self._reset_fields)
+        self._known = KnownUpdates()
         self._blank: dict[str, Any] | None = None
 
     @property
@@ -194,8 +197,9 @@ class FieldManager:
         fields = None if known is None else known.fields
         if fields is None:
             self._check_stored(new)
-            changed = self._ownership.changed(self._versioned(self.blank), self._versioned(new))
-            fields = difference(changed, _IDENTITY)
+            writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
+            owners, wrote = self._owners(self.blank, new, {}, writer)
+            fields = owners[writer].fields if wrote else {}
             if known is not None:
                 known.fields = fields
         if not fields:
@@ -238,16 +242,29 @@ class FieldManager:
         """Give the writer what it changed."""
         # A new object that does not fit is refused anyway, unless the live one is no better.
         self._check_stored(live)
-        left, changed = self._ownership.update(self._versioned(live), self._versioned(new), managed.managers)
+        writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
+        managed.managers, wrote = self._owners(live, new, managed.managers, writer)
+        if wrote:
+            managed.times[writer] = now
+        cap_updaters(managed)
+
+    def _owners(
+        self, live: dict[str, Any], new: dict[str, Any], managers: Managers, writer: Manager
+    ) -> tuple[Managers, bool]:
+        """Who owns what after a change, and whether the writer owns something by it."""
+        comparison = compare(self._shape, live, new)
+        change = self._known.change(comparison, managers, writer, self.version)
+        found = None if change is None else self._known.recall(change, managers, self.version)
+        if found is not None:
+            return found
+        left, changed = self._ownership.update(self._versioned(live), self._versioned(new), managers, comparison)
         changed = difference(changed, _IDENTITY)
         if changed:
-            writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
             before = left.get(writer)
-            fields = changed if before is None else union(changed, before.fields)
-            left[writer] = Owned(fields, self.version, False)
-            managed.times[writer] = now
-        managed.managers = left
-        cap_updaters(managed)
+            left[writer] = Owned(changed if before is None else union(changed, before.fields), self.version, False)
+        if change is not None:
+            self._known.note(change, managers, left, bool(changed))
+        return left, bool(changed)
 
     def apply(
         self, live: dict[str, Any] | None, patch: dict[str, Any], manager: str, *, force: bool, now: str

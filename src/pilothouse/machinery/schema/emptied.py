@@ -85,15 +85,6 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def copy_noted(value: Any) -> Any:
-    """A deep copy with the notes."""
-    if isinstance(value, Emptied):
-        return Emptied({key: copy_noted(item) for key, item in value.items()}, dict(value.empty))
-    if isinstance(value, dict):
-        return {key: copy_noted(item) for key, item in value.items()}
-    return [copy_noted(item) for item in value] if isinstance(value, list) else value
-
-
 def forget(value: Any) -> None:
     """Drop all notes of an object, in place."""
     if isinstance(value, Emptied):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -120,21 +120,29 @@ def _compare_maps(shape: MapShape, old: dict[str, Any] | None, new: dict[str, An
     old, new = old or {}, new or {}
     fields, element = shape.fields, shape.element
     for key, value in old.items():
-        if key not in new:
+        other = new.get(key, _ABSENT)
+        if value is other:
+            continue
+        if other is _ABSENT:
             inner = fields.get(key) or element
             found.removed["f:" + key] = {} if inner is None else describe(inner, value)
-        elif value is not new[key]:
-            _descend(fields.get(key) or element, "f:" + key, value, new[key], found)
+        elif value.__class__ is not str or value != other:
+            _descend(fields.get(key) or element, "f:" + key, value, other, found)
     for key, value in new.items():
         if key not in old:
             inner = fields.get(key) or element
             found.added["f:" + key] = {} if inner is None else (inner.description or description(inner))(value)
 
 
+_ABSENT: Final = object()
+
+
 def _descend(shape: Shape | None, step: str, old: Any, new: Any, found: _Found) -> None:
     if shape is None:
         return
-    if old == new and old.__class__ is str:
+    if shape.map is None and shape.items is None and old.__class__ is str and new.__class__ is str:
+        if old != new:
+            found.modified[step] = {}
         return
     below = _Found()
     _compare(shape, old, new, below)

@@ -86,13 +86,14 @@ class Ownership:
         self._convert = convert
         self._filters = {version: _filter(fields) for version, fields in ignored.items()}
 
-    def changed(self, live: Versioned, new: Versioned) -> FieldSet:
-        """The fields that a plain write changes."""
-        return self._compare(live, new).changed
+    def update(
+        self, live: Versioned, new: Versioned, managers: Managers, comparison: Comparison | None = None
+    ) -> tuple[Managers, FieldSet]:
+        """What everybody owns after a plain write, and the fields that this write changed.
 
-    def update(self, live: Versioned, new: Versioned, managers: Managers) -> tuple[Managers, FieldSet]:
-        """What everybody owns after a plain write, and the fields that this write changed."""
-        comparison = self._compare(live, new)
+        ``comparison`` is that of the two, if it has been made, of all their fields.
+        """
+        comparison = self._compare(live, new) if comparison is None else self._counted(comparison, new.version)
         managers = self._reconciled(live, managers)
         if comparison.is_same and all(owned.version == new.version for owned in managers.values()):
             return managers, {}
@@ -123,8 +124,11 @@ class Ownership:
         return merged, left
 
     def _compare(self, live: Versioned, new: Versioned) -> Comparison:
-        comparison = compare(new.shape, live.value, new.value)
-        counts = self._filters.get(new.version)
+        return self._counted(compare(new.shape, live.value, new.value), new.version)
+
+    def _counted(self, comparison: Comparison, version: str) -> Comparison:
+        """A comparison without what writes do not count for."""
+        counts = self._filters.get(version)
         if counts is None:
             return comparison
         return Comparison(counts(comparison.removed), counts(comparison.modified), counts(comparison.added))

@@ -307,13 +307,17 @@ class Store:
         """
         if self.reservations is None or ctx.subresource:
             if not checked:
-                await self._check_new(ctx, obj, validate)
+                await attempted(self._judging_weight(ctx, obj), self._judge_new, ctx, obj)
+                if validate is not None:
+                    await validate(obj, None)
             return await self._write_new(ctx, obj)
         ensure_namespace(self.resource, ctx, obj["metadata"])
         reservation = await self.reservations.allocate_create(ctx, obj)
         try:
             if not checked:
-                await self._check_new(ctx, obj, validate)
+                await attempted(self._judging_weight(ctx, obj), self._judge_new, ctx, obj)
+                if validate is not None:
+                    await validate(obj, None)
             entry = await self._write_new(ctx, obj)
         except BaseException:
             await reservation.undo()
@@ -321,10 +325,8 @@ class Store:
         await reservation.commit()
         return entry
 
-    async def _check_new(self, ctx: Context, obj: Object, validate: ValidatingAdmission | None) -> None:
-        await attempted(LONG if self.strategy.is_heavy(obj) else ctx.weight, self._judge_new, ctx, obj)
-        if validate is not None:
-            await validate(obj, None)
+    def _judging_weight(self, ctx: Context, obj: Object) -> int:
+        return LONG if self.strategy.is_heavy(obj) else ctx.weight
 
     def _judge_new(self, ctx: Context, obj: Object) -> None:
         if self._gated is not None:
@@ -337,11 +339,13 @@ class Store:
         if isinstance(obj, Emptied) and not self.codec.keeps_empty:
             note_always_written(types.struct(self.resource.type_name), obj)
 
+    def _is_complete(self, strategy: Strategy, obj: Object) -> bool:
+        """Whether a judged object is what reading it gives, as most are."""
+        return obj.__class__ is dict and not strategy.completed_when_read and not self.codec.hides(obj)
+
     async def _complete(self, ctx: Context, strategy: Strategy, obj: Object, entry: Entry | None = None) -> bytes:
         """Give a judged object what reading it gives; its bytes before that, where storage keeps these."""
         hides = self.codec.hides(obj)
-        if obj.__class__ is dict and not strategy.completed_when_read and not hides:
-            return b""
         keeps = self.codec.writes_form or hides
         judged = await weighed(ctx.weight, self._encode, ctx, obj, entry) if keeps else b""
         self.codec.hide(obj)
@@ -359,7 +363,7 @@ class Store:
     async def _write_new(self, ctx: Context, obj: Object) -> Entry:
         metadata = obj["metadata"]
         key = self.key(metadata.get("namespace", ""), metadata["name"])
-        judged = await self._complete(ctx, self.strategy, obj)
+        judged = b"" if self._is_complete(self.strategy, obj) else await self._complete(ctx, self.strategy, obj)
         if ctx.dry_run and self.cache.get(key) is not None:
             raise KeyExists(key, 0)
         if self.converts:
@@ -372,7 +376,9 @@ class Store:
             raise errors.generic("resourceVersion should not be set on objects to be created")
         if len(data) > SURELY_FITS:
             await weighed(weight, self.codec.check_size, key, obj, data, 0)
-        stored = await self.codec.stored(judged or data)
+        stored = (
+            await self.codec.stored(judged or data) if self.codec.writes_form else self.codec.to_stored(judged or data)
+        )
         return await self.cache.create(
             key, stored, self._ttl, lambda revision: self.codec.entry_of(key, obj, data, revision)
         )
@@ -478,8 +484,8 @@ class Store:
         validate: ValidatingAdmission | None,
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
-        ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
-        old = await self.read(entry)
+        weight = ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
+        old = self.decode(entry) if weight < LONG else await self.read(entry)
         if self.codec.hides(old):
             whole = await self._whole(entry)
             obj = await change(whole)
@@ -519,7 +525,7 @@ class Store:
             await attempted(weight, self._judge_change, ctx, strategy, obj, old)
             if validate is not None:
                 await validate(obj, old)
-            judged = await self._complete(ctx, strategy, obj, entry)
+            judged = b"" if self._is_complete(strategy, obj) else await self._complete(ctx, strategy, obj, entry)
             written = await self._replace(ctx, obj, old, entry, judged)
         except BaseException:
             if reservation is not None:
@@ -595,7 +601,9 @@ class Store:
             return self.codec.entry_of(entry.key, obj, data, entry.revision)
         if len(data) > SURELY_FITS:
             await weighed(weight, self.codec.check_size, entry.key, obj, data, entry.revision)
-        stored = await self.codec.stored(judged or data)
+        stored = (
+            await self.codec.stored(judged or data) if self.codec.writes_form else self.codec.to_stored(judged or data)
+        )
         if doubtful and not await self._is_outdated(entry, stored):
             return entry
         return await self.cache.update(

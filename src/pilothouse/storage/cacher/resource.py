@@ -292,6 +292,9 @@ class ResourceCache:
             await self.wait_ready()
         pending = PendingWrite(self, hint)
         revision = await self.calls.create(key, value, ttl, pending)
+        change = pending.change  # which has come already, unless others wrote as well
+        if change is not None and change.entry is not None:
+            return change.entry
         return await self._written(pending, key, value, revision)
 
     async def update(
@@ -306,6 +309,9 @@ class ResourceCache:
             revision = await self.calls.update(key, value, expected, ttl, pending)
         finally:
             self._settle(key)
+        change = pending.change
+        if change is not None and change.entry is not None:
+            return change.entry
         return await self._written(pending, key, value, revision)
 
     def _settle(self, key: str) -> None:
@@ -555,8 +561,6 @@ class ResourceCache:
         return self._reader.read_now(event.key, event.value or b"", event.revision)
 
     async def _written(self, pending: PendingWrite, key: str, value: bytes, revision: int) -> Entry:
-        if pending.change is not None and pending.change.entry is not None:
-            return pending.change.entry
         await self.wait_for(revision)
         entry = self._index.get(key)
         if entry is not None and entry.revision == revision:

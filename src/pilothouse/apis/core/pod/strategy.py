@@ -20,7 +20,7 @@ from pilothouse.apis.core.pod.status import keep_reported_fields, validate_statu
 from pilothouse.apis.core.pod.validation import validate_ephemeral_update, validate_new_pod, validate_pod_update
 from pilothouse.apis.core.pod_spec.annotations import drop_legacy_annotations
 from pilothouse.apis.core.pod_spec.defaults import default_pod
-from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
+from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for, options_for_status
 from pilothouse.apis.core.pod_spec.warnings import pod_warnings
 from pilothouse.apis.strategy import Column, Context, NamespaceLabels, Strategy
 from pilothouse.apis.strategy_rules import DeletionRules, MetadataRules
@@ -92,7 +92,7 @@ class PodStatusStrategy(_AnyPodStrategy):
 
     def validate_update(self, ctx: Context, obj: Object, old: Object) -> list[FieldError]:
         errs: list[FieldError] = []
-        validate_status_update(obj, old, errs, self.options(old))
+        validate_status_update(obj, old, errs, options_for_status(self.gates, old["spec"], old["metadata"]))
         return errs
 
     def warnings_on_update(self, ctx: Context, obj: Object, old: Object) -> list[str]:

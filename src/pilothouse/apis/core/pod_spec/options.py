@@ -107,9 +107,7 @@ def options_for(
     options.allow_host_sysctls = _has_host_sysctls(old_spec)
     options.allow_user_namespaces_with_devices = own_users and any(c.get("volumeDevices") for c in containers)
     options.allow_user_namespaces_with_host_network |= own_users and bool(old_spec.get("hostNetwork"))
-    options.allow_comparing_tolerations |= any(
-        toleration.get("operator") in ("Lt", "Gt") for toleration in old_spec.get("tolerations") or ()
-    )
+    options.allow_comparing_tolerations |= _compares_tolerations(old_spec)
     for volume in old_spec.get("volumes") or ():
         if "image" in volume and not volume["image"].get("reference"):
             options.allow_empty_image_volume_reference = True
@@ -126,9 +124,24 @@ def options_for(
     return options
 
 
+def options_for_status(gates: frozenset[str], old_spec: Object, old_metadata: Object) -> PodValidationOptions:
+    """The options to judge a pod's status and annotations by, which know nothing of the rest of its spec."""
+    options = PodValidationOptions(*_values_of(new_options(gates, is_pod=True)))
+    if not options.allow_invalid_deletion_cost:
+        options.allow_invalid_deletion_cost = not has_valid_deletion_cost(old_metadata.get("annotations") or {})
+    options.allow_comparing_tolerations |= _compares_tolerations(old_spec)
+    if not options.allow_restart_of_all:
+        options.allow_restart_of_all = any(map(_restarts_all, containers_of(old_spec)))
+    return options
+
+
 def options_for_template(gates: frozenset[str], old: Object | None = None) -> PodValidationOptions:
     """The options for the template of a workload that replaces this one; None for a new workload."""
     return options_for(gates, old["spec"], old["metadata"]) if old is not None else new_options(gates)
+
+
+def _compares_tolerations(spec: Object) -> bool:
+    return any(toleration.get("operator") in ("Lt", "Gt") for toleration in spec.get("tolerations") or ())
 
 
 def _has_env_file(container: Object) -> bool:

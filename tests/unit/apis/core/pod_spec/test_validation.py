@@ -10,7 +10,7 @@ import pytest
 from pilothouse.apis import types
 from pilothouse.apis.core.pod.validation import validate_new_pod
 from pilothouse.apis.core.pod_spec.defaults import default_pod, default_pod_template
-from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for
+from pilothouse.apis.core.pod_spec.options import PodValidationOptions, new_options, options_for, options_for_status
 from pilothouse.apis.core.pod_spec.templates import validate_pod_template
 from pilothouse.apis.gates import ALLOW_PRIVILEGED, default_gates
 from pilothouse.machinery.field_errors import FieldError, Path
@@ -692,3 +692,29 @@ def test_what_is_a_pointer_is_quoted_as_json() -> None:
 def test_names_of_resources_are_quoted_as_json() -> None:
     told = errors_of(container(resources={"limits": {"a<b": "1"}}))
     assert told and all('"a\\u003cb"' in error for error in told)
+
+
+@pytest.mark.parametrize("gates", [default_gates(), frozenset[str]()])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "a"}]},
+        {"containers": [{"name": "a", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+        {"containers": [{"name": "a"}], "tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]},
+    ],
+)
+@pytest.mark.parametrize("cost", ["1", "much"])
+def test_a_status_is_judged_by_the_same_options_as_the_whole_pod(
+    gates: frozenset[str], spec: dict[str, Any], cost: str
+) -> None:
+    metadata = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": cost}}
+    whole, status = options_for(gates, spec, metadata, is_pod=True), options_for_status(gates, spec, metadata)
+    for name in (
+        "is_pod",
+        "gates",
+        "allow_invalid_deletion_cost",
+        "allow_comparing_tolerations",
+        "allow_restart_of_all",
+        "strict_addresses",
+    ):
+        assert getattr(status, name) == getattr(whole, name), name
