@@ -39,7 +39,7 @@ from pilothouse.machinery.schema.unknown import unknown_fields
 from pilothouse.machinery.spans import step
 from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, VERY_LONG, aside, finish
-from pilothouse.net.messages import BodyTooLarge
+from pilothouse.net.messages import BodyTooLarge, CrowdedOut
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 _SHOWN: Final = 30
@@ -166,6 +166,8 @@ async def read_body(request: APIRequest) -> bytes:
             body = await request.body(BODY_LIMIT)
         except BodyTooLarge:
             raise errors.too_large(f"limit is {BODY_LIMIT}") from None
+        except CrowdedOut:
+            raise errors.too_many_requests("too many large requests at once, please try again later", 1) from None
     request.weight = weight_of(body)
     step("limitedReadBody succeeded", {"len": len(body)})
     return body

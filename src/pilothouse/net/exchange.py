@@ -96,6 +96,8 @@ class Exchange:
         """The answer is complete."""
         self.over = True
         self.request.note_answered()
+        if self._body is not None:
+            self._body.release()
 
     def lose(self) -> None:
         """The client has gone."""
@@ -104,6 +106,7 @@ class Exchange:
         self.over = True
         if self._body is not None:
             self._body.fail(ClientDisconnected("client disconnected"))
+            self._body.release()
         if self._writer is not None:
             self._writer.close()
         self.request.note_disconnect()
@@ -130,6 +133,8 @@ class Exchange:
         if self.over:  # the client has gone
             return
         carrier, request = self._carrier, self.request
+        if self._body is not None and self._body.complete and response.stream is None and response.upgrade is None:
+            self._body.forget()
         try:
             if response.close:
                 carrier.close_after_answer()

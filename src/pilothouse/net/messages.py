@@ -10,7 +10,14 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from pilothouse.net.request_body import BodyTooLarge, ClientDisconnected, MalformedBody, RequestBody, Trailers
+from pilothouse.net.request_body import (
+    BodyTooLarge,
+    ClientDisconnected,
+    CrowdedOut,
+    MalformedBody,
+    RequestBody,
+    Trailers,
+)
 from pilothouse.net.request_head import HeaderBlock, RequestLine
 from pilothouse.net.turns import WriteTurns
 from pilothouse.net.writing import BodyWriter
@@ -20,6 +27,7 @@ __all__ = [
     "BodyWriter",
     "ClientDisconnected",
     "Connection",
+    "CrowdedOut",
     "Handler",
     "MalformedBody",
     "Request",

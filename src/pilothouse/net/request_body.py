@@ -2,12 +2,14 @@
 
 `RequestBody` is the meeting point of the carrier, which feeds it, and the handler, which reads it; it never holds more
 than the handler asked for plus one read of the socket, because the carrier stops reading when nobody is waiting and
-`HIGH_WATER` is reached.
+`HIGH_WATER` is reached. What is long counts among what all requests hold (`held_input.py`), and may have to give way.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
+
+from pilothouse.net.held_input import FREE_BYTES, HeldInput
 
 HIGH_WATER = 256 * 1024
 _SHORT = 16 * 1024
@@ -30,6 +32,10 @@ class ClientDisconnected(ConnectionError):
     """The client went away before the exchange was over."""
 
 
+class CrowdedOut(ClientDisconnected):
+    """The body took long, others had bodies too, and it gave way."""
+
+
 class BodySource(Protocol):
     """What a body needs of its connection."""
 
@@ -40,10 +46,27 @@ class BodySource(Protocol):
 class RequestBody:
     """The body of one request on its way from the connection to the handler."""
 
-    __slots__ = ("_error", "_pieces", "_source", "_waiter", "complete", "length", "size", "trailers")
+    __slots__ = (
+        "_address",
+        "_error",
+        "_held",
+        "_is_held",
+        "_pieces",
+        "_source",
+        "_waiter",
+        "complete",
+        "length",
+        "size",
+        "trailers",
+    )
 
-    def __init__(self, source: BodySource, length: int | None) -> None:
+    def __init__(
+        self, source: BodySource, length: int | None, held: HeldInput | None = None, address: str = ""
+    ) -> None:
+        """It counts among what is ``held``, as that of a client at ``address``."""
         self._source = source
+        self._held, self._address = held, address
+        self._is_held = False
         self._pieces: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
@@ -58,12 +81,43 @@ class RequestBody:
         return self._waiter is None and self.size >= HIGH_WATER
 
     def feed(self, payload: bytes, complete: bool, trailers: Trailers = ()) -> None:
+        if self._error is not None:
+            return
         if payload:
             self._pieces.append(payload)
             self.size += len(payload)
+            if self.size > FREE_BYTES and self._held is not None:
+                self._hold(self._held, complete)
+                if self._error is not None:
+                    return
         self.complete = complete
         self.trailers = trailers
         self._wake()
+
+    def _hold(self, held: HeldInput, complete: bool) -> None:
+        if complete and not self._is_held:
+            return  # it came at once: who works on it may have as many of them
+        self._is_held = True
+        held.hold(self, self._address, self.size)
+        if complete:
+            held.complete(self)
+
+    def give_way(self) -> None:
+        """See ``HeldInput``."""
+        self._is_held = False
+        self._pieces, self.size = [], 0
+        self.fail(CrowdedOut("the body gave way to others"))
+
+    def forget(self) -> None:
+        """The request is served: nothing of it is wanted any more."""
+        self._pieces = []
+        self.release()
+
+    def release(self) -> None:
+        """It is not held any more."""
+        if self._is_held and self._held is not None:
+            self._is_held = False
+            self._held.release(self)
 
     def fail(self, error: Exception) -> None:
         if not self.complete:
@@ -90,6 +144,7 @@ class RequestBody:
     def take(self) -> bytes:
         """What is here of it, all at once; what was taken is forgotten."""
         pieces, self._pieces, self.size = self._pieces, [], 0
+        self.release()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take_some(self) -> bytes:
@@ -102,6 +157,8 @@ class RequestBody:
         taken = pieces[0] if count == 1 else b"".join(pieces[:count])
         del pieces[:count]
         self.size -= size
+        if self._is_held and self._held is not None:
+            self._held.hold(self, self._address, self.size)
         return taken
 
     async def pieces(self) -> AsyncIterator[bytes]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pilothouse.net.busy_polling import CLIENT_SECONDS, BusyPolling
 from pilothouse.net.eager import Suspended
 from pilothouse.net.exchange import Exchange
+from pilothouse.net.held_input import MOST_BYTES, HeldInput
 from pilothouse.net.http1.answer_turns import AnswerTurns
 from pilothouse.net.http1.connection import Http1Connection
 from pilothouse.net.http2.connection import Http2Connection
@@ -46,6 +47,7 @@ class Limits:
     linger: float = 0.5  # after refusing a request, how long the client may take to read why
     goodbye: float = 2.0  # when the server stops, how long a client may take to read the end of its last answer
     unauthenticated_connections: int = 4096
+    held_input_bytes: int = MOST_BYTES  # of all heads and bodies that are not complete
     sweep_interval: float = 1.0
 
 
@@ -79,6 +81,7 @@ class HttpServer:
         self.polling = BusyPolling(self.loop, CLIENT_SECONDS)
         self.answers = AnswerTurns(self.loop)
         self.parking = Parking(self.loop)
+        self.held_input = HeldInput(self.limits.held_input_bytes)
         self.draining = False
         self._closing = False
         self.connections: dict[ServedConnection, None] = {}  # oldest first

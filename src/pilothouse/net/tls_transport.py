@@ -2,7 +2,8 @@
 
 The loop's own TLS has a state machine and queues between the two, which cost as much as the encryption when what is
 written is short, as most answers and watch events are. Here what the protocol writes is encrypted and sent in the same
-call (see docs/investigations/watch-fan-out.md).
+call (see docs/investigations/watch-fan-out.md). Of what is longer than a piece, no more is encrypted than the client
+takes: the rest waits as it was given, so that an event of a megabyte is kept once for all who do not read it.
 
 What is guaranteed: pieces leave in the order in which they were written; nothing is read while reading is paused;
 the protocol hears `connection_lost` exactly once, never from within a call of its own; `close` sends what is buffered,
@@ -30,7 +31,9 @@ logger = logging.getLogger(__name__)
 
 _READ: Final = 128 * 1024  # what is read, decrypted and passed on at once: more leaves the processor's caches
 _RECORD: Final = 16 * 1024  # what TLS puts into one record at most
+_MORSEL: Final = 2 * _RECORD  # what TLS is given at once: its buffer never becomes smaller again
 _SENDS_A_TURN: Final = 16
+_PIECE: Final = 64 * 1024  # what is encrypted at once; the memory of a TLS session never becomes smaller again
 _HIGH_WATER: Final = 256 * 1024
 _LOW_WATER: Final = 64 * 1024
 _FLUSH_SECONDS: Final = 30.0  # how long a closed connection may take to send what is buffered
@@ -124,7 +127,7 @@ class Handshake:
             return
         session = self._session
         try:
-            data = session.sock.recv(_READ)
+            data = session.sock.recv(_RECORD)
             if not data:
                 raise ConnectionResetError("closed by the client")
             session.incoming.write(data)
@@ -165,6 +168,7 @@ class TlsTransport(asyncio.Transport):
         "_muted",
         "_outgoing",
         "_parking",
+        "_plain",
         "_postponed",
         "_protocol",
         "_protocol_paused",
@@ -175,6 +179,7 @@ class TlsTransport(asyncio.Transport):
         "_timer",
         "_tls",
         "_turns",
+        "_undecrypted",
         "_writing",
         "credit",
     )
@@ -190,7 +195,9 @@ class TlsTransport(asyncio.Transport):
         self._scratch = SCRATCH.view
         self._protocol = protocol
         self._buffer: deque[bytes | memoryview] = deque()  # encrypted already
-        self._buffered = 0
+        self._undecrypted = memoryview(b"")  # of what was read, what TLS was not given yet
+        self._plain: deque[memoryview] = deque()  # not encrypted yet: none but behind what is
+        self._buffered = 0  # of both
         self._protocol_paused = False
         self._input_ended = False
         self._end: ssl.SSLError | bool = (
@@ -293,7 +300,10 @@ class TlsTransport(asyncio.Transport):
             self._vanish(error)
             return
         if count:
-            self._incoming.write(scratch[:count])
+            if count <= _MORSEL and not self._undecrypted:
+                self._incoming.write(scratch[:count])
+            else:
+                self._undecrypted = memoryview(b"".join((self._undecrypted, scratch[:count])))
             self._decrypt()
         else:
             self._end_input()
@@ -302,23 +312,35 @@ class TlsTransport(asyncio.Transport):
         """Hand over what is here. The scratch has room for a record, so that TLS itself keeps nothing back."""
         incoming, scratch = self._incoming, self._scratch
         try:
-            while self._reading and not self._closing and (incoming.pending or self._end):
-                count = self._face_end() if self._end else self._tls.read(_READ, scratch)
-                if count and incoming.pending:
+            while self._reading and not self._closing and (incoming.pending or self._end or self._feed()):
+                try:
+                    count = self._face_end() if self._end else self._tls.read(_READ, scratch)
+                except ssl.SSLWantReadError:
+                    if self._feed():
+                        continue
+                    break
+                if count and (incoming.pending or self._feed()):
                     count = self._decrypt_further(count)
                 if not count:
                     self._end_input()
                     return
                 self._protocol.data_received(scratch[:count].tobytes())
-        except ssl.SSLWantReadError:
-            pass
         except Exception as error:
             if not isinstance(error, OSError):
                 logger.exception("a connection failed over its input")
             self._vanish(error)
             return
-        if self._outgoing.pending and not self._closing:
-            self._send(self._outgoing.read())  # what the protocol of TLS wants to say
+        if not self._closing:
+            self._send_encrypted()  # what the protocol of TLS wants to say
+
+    def _feed(self) -> bool:
+        """Give TLS a morsel of what was read; whether there was one."""
+        rest = self._undecrypted
+        if not rest:
+            return False
+        self._incoming.write(rest[:_MORSEL])
+        self._undecrypted = rest[_MORSEL:]
+        return True
 
     def _decrypt_further(self, filled: int) -> int:
         """Decrypt further records that are here, as many as fit, to hand them over together with the first.
@@ -328,11 +350,13 @@ class TlsTransport(asyncio.Transport):
         """
         read, incoming, scratch = self._tls.read, self._incoming, self._scratch
         count, room = filled, len(scratch) - _RECORD
-        while count and incoming.pending and filled <= room:
+        while count and filled <= room and (incoming.pending or self._feed()):
             try:
                 count = read(_READ, scratch[filled:])
             except ssl.SSLWantReadError:
-                break
+                if not self._feed():
+                    break
+                continue
             except ssl.SSLError as error:
                 self._end = error
                 break
@@ -362,6 +386,9 @@ class TlsTransport(asyncio.Transport):
         if self._closing or not data:
             return
         try:
+            if len(data) > _PIECE or self._plain:
+                self._write_at_pace(data)
+                return
             self._tls.write(data)
         except OSError as error:
             self._vanish(error)
@@ -371,17 +398,47 @@ class TlsTransport(asyncio.Transport):
     def writelines(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
         if self._closing:
             return
+        size = 0
         try:
             for piece in pieces:
-                if piece:
+                if size + len(piece) > _PIECE or self._plain:
+                    self._send_encrypted()
+                    self._write_at_pace(piece)
+                    size = 0
+                elif piece:
                     self._tls.write(piece)
+                    size += len(piece)
         except OSError as error:
             self._vanish(error)
         else:
+            self._send_encrypted()
+
+    def _send_encrypted(self) -> None:
+        if self._outgoing.pending:
+            self._send(self._outgoing.read())
+
+    def _write_at_pace(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt what leaves at once and keep the rest. Raises OSError."""
+        view = memoryview(data if isinstance(data, bytes) else bytes(data)).cast("B")
+        self._buffered += len(view)
+        self._plain.append(view)
+        self._encrypt()
+        self._pause_protocol()
+
+    def _encrypt(self) -> None:
+        """Go on while it leaves at once. Raises OSError."""
+        plain = self._plain
+        while plain and not self._buffer:
+            view = plain.popleft()
+            if len(view) > _PIECE:
+                plain.appendleft(view[_PIECE:])
+                view = view[:_PIECE]
+            self._buffered -= len(view)
+            self._tls.write(view)
             self._send(self._outgoing.read())
 
     def _send(self, piece: bytes) -> None:
-        if self._buffered:
+        if self._buffer:
             self._keep(piece)
             return
         try:
@@ -400,35 +457,44 @@ class TlsTransport(asyncio.Transport):
         if not self._writing:
             self._writing = True
             self._loop.add_writer(self._fd, self._writable)
+        self._pause_protocol()
+
+    def _pause_protocol(self) -> None:
         if self._buffered > _HIGH_WATER and not self._protocol_paused:
             self._protocol_paused = True
             self._protocol.pause_writing()
 
     def _writable(self) -> None:
+        try:
+            self._send_kept()
+        except _NOT_NOW:
+            return
+        except OSError as error:
+            self._vanish(error)
+            return
+        if not self._buffer and self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+            if self._closing:
+                self._say_goodbye()
+
+    def _send_kept(self) -> None:
+        """As much as leaves, and may leave in one turn. Raises OSError."""
         buffer = self._buffer
         for _ in range(_SENDS_A_TURN):
             if not buffer:
-                break
-            try:
-                sent = self._sock.send(buffer[0])
-            except _NOT_NOW:
                 return
-            except OSError as error:
-                self._vanish(error)
-                return
+            sent = self._sock.send(buffer[0])
             self._buffered -= sent
             if sent < len(buffer[0]):
                 buffer[0] = memoryview(buffer[0])[sent:]
                 return
             buffer.popleft()
+            if not buffer:
+                self._encrypt()
             if self._protocol_paused and self._buffered <= _LOW_WATER:
                 self._protocol_paused = False
                 self._protocol.resume_writing()
-        if not buffer and self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._fd)
-            if self._closing:
-                self._say_goodbye()
 
     def get_write_buffer_size(self) -> int:
         return self._buffered
@@ -492,6 +558,7 @@ class TlsTransport(asyncio.Transport):
             self._writing = False
             self._loop.remove_writer(self._fd)
         self._buffer.clear()
+        self._plain.clear()
         self._buffered = 0
         self._loop.call_soon(self._tell_lost, error)
 

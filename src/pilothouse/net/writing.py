@@ -217,10 +217,12 @@ class BodyWriter:
 
     def write_frames(self, frames: bytes) -> None:
         """Hand to the transport, now and in one piece, what is framed already. A no-op once the client has gone."""
-        if self._pieces:
+        if self._pieces and len(frames) <= BATCH:
             self._pieces.append(frames)
             self.flush()
-        elif not self.closed and not self._gate.transport.is_closing():
+            return
+        self.flush()
+        if not self.closed and not self._gate.transport.is_closing():
             self._gate.transport.write(frames)
 
     async def drain(self, patience: float | None = None) -> bool:

@@ -1,4 +1,9 @@
-"""Large answers are compressed for clients that take gzip, off the event loop."""
+"""Large answers are compressed for clients that take gzip.
+
+What is one piece of bytes is compressed off the event loop. Lists, which may have any length, are compressed as the
+client takes them, 64 KB in a tenth of a millisecond: so there is never more of one than what is just being sent,
+however many ask for it and do not read. To encrypt what is left then takes less than the whole would have.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import asyncio
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.net.messages import Response
@@ -14,6 +19,7 @@ from pilothouse.net.messages import Response
 THRESHOLD: Final = 128 * 1024
 VARY_BY_ENCODING: Final = (b"vary", b"Accept-Encoding")
 _LEVEL: Final = 1
+_SLICE: Final = 64 * 1024
 _GZIP: Final = zlib.MAX_WBITS + 16
 
 
@@ -39,25 +45,36 @@ async def compress(response: Response) -> Response:
     """The same answer, compressed."""
     pieces = response.parts
     headers = [*response.headers, (b"content-encoding", b"gzip"), VARY_BY_ENCODING]
-    if pieces is not None and response.length is None:
+    if pieces is not None:
         return Response(response.status, b"", response.content_type, headers, parts=_compressed(pieces), length=None)
 
-    def work() -> bytes:
-        return _compressor()(response.body if pieces is None else b"".join(pieces))
-
-    body = await asyncio.get_running_loop().run_in_executor(None, work)
+    body = await asyncio.get_running_loop().run_in_executor(None, _compressor(), response.body)
     return Response(response.status, body, response.content_type, headers)
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What is made as the client takes it is compressed likewise.
-
-    Nothing comes of most pieces, which is given as well: whoever takes it looks at the time in between.
-    """
-    writer = zlib.compressobj(_LEVEL, wbits=_GZIP)
+    """Nothing comes of most pieces, which is given as well: whoever takes it looks at the time in between."""
+    writer = _stream()
     for piece in pieces:
-        yield writer.compress(piece)
+        for at in range(0, len(piece), _SLICE):
+            yield writer.compress(memoryview(piece)[at : at + _SLICE])
     yield writer.flush()
+
+
+class _Stream(Protocol):
+    def compress(self, data: memoryview, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def _stream() -> _Stream:
+    """The same for what comes in pieces."""
+    try:
+        from isal import isal_zlib
+    except ImportError:
+        return zlib.compressobj(_LEVEL, wbits=_GZIP)
+    stream: _Stream = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
+    return stream
 
 
 @cache

@@ -141,11 +141,14 @@ class Delivery:
 
 
 async def _write_events(watcher: Watcher, batch: list[WatchEvent], encode: EventEncoder, writer: FrameWriter) -> None:
+    """Write a batch, of which nothing is left then: what is made of an event is kept with it."""
     pieces, size = [], 0
     turns, until = request_turns(), 0.0
-    for event in batch:
+    batch.reverse()
+    while batch:
         if perf_counter() >= until:  # a client that reads as fast as this writes would keep all others waiting
             until = await turns.begin()
+        event = batch.pop()  # and kept while its bytes may wait: whoever comes to it meanwhile shares them
         piece = await encode.encoded(event)
         encode.sent.observe(len(piece))
         pieces.append(piece)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from pilothouse.net.exchange import Exchange
+from pilothouse.net.held_input import FREE_BYTES
 from pilothouse.net.http1 import response_head
 from pilothouse.net.http1.body_decoder import ChunkedDecoder, Decoder, LengthDecoder
 from pilothouse.net.http1.head_reader import HeadReader
@@ -52,6 +53,7 @@ class Http1Connection(asyncio.Protocol):
         "_exchange",
         "_expects_continue",
         "_gate",
+        "_holds_input",
         "_input",
         "_keep_alive",
         "_kept",
@@ -74,6 +76,7 @@ class Http1Connection(asyncio.Protocol):
         self.server = server
         self._input = HeadReader(server.limits.header_bytes)
         self._partial = False  # part of a head has arrived
+        self._holds_input = False  # so much that it counts
         self._decoder: Decoder | None = None
         self._body: RequestBody | None = None
         self._discarded = 0
@@ -108,6 +111,7 @@ class Http1Connection(asyncio.Protocol):
         else:
             self._input.feed(data)
             if self._exchange is not None or self._turn_due or self._gate.paused:
+                self._hold_input()
                 if self._input.pending > _INPUT_HIGH:
                     self._pause_reading()
                 return
@@ -125,6 +129,7 @@ class Http1Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         self._input.take()
+        self._hold_input()
         self._decoder = None
         self.server.forget(self)
         exchange, self._exchange = self._exchange, None
@@ -174,6 +179,24 @@ class Http1Connection(asyncio.Protocol):
             self._refuse(refusal)
         finally:
             self._processing = False
+            if self._holds_input or len(reader.data) > FREE_BYTES:
+                self._hold_input()
+
+    def _hold_input(self) -> None:
+        """Have what is unread counted, if it is much, or has been."""
+        held, size = self.server.held_input, self._input.pending
+        if size > FREE_BYTES and not self._closing:
+            self._holds_input = True
+            held.hold(self, self.connection.peer[0], size)
+        elif self._holds_input:
+            self._holds_input = False
+            held.release(self)
+
+    def give_way(self) -> None:
+        """See ``HeldInput``."""
+        self._holds_input = False
+        self._input.take()
+        self.abort()
 
     def read_late(self) -> None:
         """Go on with requests that came faster than they are answered."""
@@ -215,7 +238,7 @@ class Http1Connection(asyncio.Protocol):
         body: RequestBody | None = None
         self._expects_continue = False
         if chunked or length:
-            body = RequestBody(self, None if chunked else length)
+            body = RequestBody(self, None if chunked else length, self.server.held_input, self.connection.peer[0])
             self._decoder = ChunkedDecoder() if chunked else LengthDecoder(length or 0)
             self._discarded = 0
             self._expects_continue = modern and headers.expect == b"100-continue"

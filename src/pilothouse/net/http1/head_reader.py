@@ -15,6 +15,8 @@ from pilothouse.net.request_head import (
 )
 
 _FURTHER_LINES = 4
+_REMEMBERED = 8 * 1024
+"""Longer blocks are not kept for requests to come: a connection that says nothing more would keep them all its life."""
 _CHANCES = 8
 """How often in a row it is worth looking in vain how blocks of a connection begin."""
 
@@ -94,8 +96,11 @@ class HeadReader:
         line = self._line or parse_request_line(bytes(data[at:line_end]))
         headers = self._headers
         if headers is None or block != self._block:
-            headers = self._headers = self._read_block(block)
-            self._block = block
+            if len(block) > _REMEMBERED:
+                headers = parse_header_block(block)
+            else:
+                headers = self._headers = self._read_block(block)
+                self._block = block
         if end + 4 == len(data):
             self.data = b""
             self._at = self._scanned = 0

@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from pilothouse.net.exchange import Exchange
+from pilothouse.net.held_input import FREE_BYTES
 from pilothouse.net.http2 import frames, patience, response_head
 from pilothouse.net.http2.frame_reader import FrameReader
 from pilothouse.net.http2.frames import ConnectionFailure, StreamFailure
@@ -138,6 +139,7 @@ class Http2Connection(asyncio.Protocol):
         self._closing = True
         self._unfolding = None
         self._input.clear()
+        self.server.held_input.release(self)
         self.server.forget(self)
         for stream in self._streams.all():
             stream.lose()
@@ -230,11 +232,26 @@ class Http2Connection(asyncio.Protocol):
             self._take_block(block)
         else:
             self._since = self.server.now
+            self._hold_block()
 
     def _take_continuation(self, flags: int, number: int, payload: bytes) -> None:
         block = self._blocks.go_on(flags, number, payload)
+        self._hold_block()
         if block is not None:
             self._take_block(block)
+
+    def _hold_block(self) -> None:
+        """Have a long head that is not complete counted."""
+        held, size = self.server.held_input, self._blocks.size
+        if size > FREE_BYTES:
+            held.hold(self, self.connection.peer[0], size)
+        else:
+            held.release(self)
+
+    def give_way(self) -> None:
+        """See ``HeldInput``."""
+        self._input.clear()
+        self.abort()
 
     def _take_block(self, block: Block) -> None:
         if len(block.data) >= _LONG_BLOCK:

@@ -36,6 +36,11 @@ class HeaderBlocks:
         """Only a continuation may come now."""
         return self._first is not None
 
+    @property
+    def size(self) -> int:
+        """How long it is so far."""
+        return self._size if self._first is not None else 0
+
     def begin(self, flags: int, stream: int, payload: bytes) -> Block | None:
         """Take a HEADERS frame; the block, if that was all of it."""
         if not stream & 1:

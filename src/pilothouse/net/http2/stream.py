@@ -83,7 +83,9 @@ class Stream:
     def expect_body(self, headers: HeaderBlock) -> RequestBody:
         """The request has a body."""
         self._expects_continue = headers.expect == b"100-continue"
-        body = self._body = RequestBody(self, headers.content_length)
+        body = self._body = RequestBody(
+            self, headers.content_length, self._connection.server.held_input, self._connection.connection.peer[0]
+        )
         return body
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, Literal
+from weakref import WeakValueDictionary
 
 from pilothouse.storage.cacher.entries import Entry, EntryCodec
 
@@ -20,12 +21,13 @@ DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
 
 Matches = Callable[[Entry], bool]
+_SHARED_BYTES: Final = 16 * 1024
 
 
 class WatchEvent:
     """What watchers receive. A BOOKMARK's entry has no data, only a revision."""
 
-    __slots__ = ("entry", "initial_end", "memo", "previous", "type")
+    __slots__ = ("__weakref__", "entry", "initial_end", "memo", "previous", "type")
 
     def __init__(self, type: EventType, entry: Entry, initial_end: bool = False, previous: Entry | None = None) -> None:
         self.type = type
@@ -43,6 +45,19 @@ class WatchEvent:
 
     def __repr__(self) -> str:
         return f"WatchEvent({self.type}, {self.entry.key!r}, {self.entry.revision})"
+
+
+_initial: Final = WeakValueDictionary[int, WatchEvent]()
+
+
+def initial_event(entry: Entry) -> WatchEvent:
+    """An object that a watch begins with. All watches that are at a long one at the same time share its encodings."""
+    if entry.size < _SHARED_BYTES:
+        return WatchEvent(ADDED, entry)
+    event = _initial.get(id(entry))  # which keeps the entry, so that no other can be there
+    if event is None:
+        event = _initial[id(entry)] = WatchEvent(ADDED, entry)
+    return event
 
 
 class Change:

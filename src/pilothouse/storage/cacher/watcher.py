@@ -2,9 +2,9 @@
 
 Timeline: (1) *initial*: the objects of a snapshot, if asked for, as ADDED; (2) *catching up*: changes since the
 start, read page by page from the window or the backend's log, nothing is buffered meanwhile; (3) *live*: the
-audience offers changes into a bounded buffer. A live watcher whose buffer overflows is ended, so that one slow
-client costs the others nothing. The consumer calls `next_batch` until it gets an empty list, then looks at
-`overflowed` and `error` for the reason.
+audience offers changes into a buffer that is bounded by their number and their bytes. A live watcher whose buffer
+overflows is ended, so that one slow client costs the others nothing, and keeps little that nobody else wants. The
+consumer calls `next_batch` until it gets an empty list, then looks at `overflowed` and `error` for the reason.
 
 A consumer that would do no more than pass live events on gives a *listener*. While the consumer waits in `next_batch`,
 the listener is told that events are there, once, and takes them later; what it gives back, and the end, wake the
@@ -25,11 +25,13 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from pilothouse.storage.backends.contract import StorageError
-from pilothouse.storage.cacher.changes import ADDED, BOOKMARK, Change, Matches, WatchEvent, bookmark
+from pilothouse.storage.cacher.changes import BOOKMARK, Change, Matches, WatchEvent, bookmark, initial_event
 from pilothouse.storage.cacher.entries import Entry
 from pilothouse.storage.cacher.traits import Trait
 
 PAGE = 500
+HELD_BYTES: Final = 16 << 20
+"""What may wait behind the first event."""
 _AWAY: Final = 0
 _WAITING: Final = 1
 _DUE: Final = 2
@@ -68,6 +70,7 @@ class Watcher:
     __slots__ = (
         "_ahead",
         "_buffer",
+        "_held",
         "_initial",
         "_initial_end",
         "_listener",
@@ -115,6 +118,8 @@ class Watcher:
         self._initial_end = initial is not None and bookmarks
         self._buffer: list[WatchEvent] | None = None
         """What has not been taken yet, in order; None rather than an empty list."""
+        self._held = 0
+        """Bytes of the objects that came while something was in the buffer."""
         self._live = False
         self._ahead = True
         """No live event has come yet: the first ones may be of before the position, which may be in the future."""
@@ -190,8 +195,10 @@ class Watcher:
         buffer = self._buffer
         if buffer is None:
             self._buffer = [event]
-        elif len(buffer) < self.limit:
+            self._held = 0
+        elif len(buffer) < self.limit and self._held <= HELD_BYTES:
             buffer.append(event)
+            self._held += event.entry.size
         else:
             self.overflowed = True
             self.end()
@@ -239,7 +246,7 @@ class Watcher:
         matches = self.matches
         for entry in reversed(page):
             if matches is None or matches(entry):
-                self._keep(WatchEvent(ADDED, entry))
+                self._keep(initial_event(entry))
         if pending:
             return
         self._initial = None
