@@ -60,6 +60,11 @@ def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield writer.flush()
 
 
+def gzipped(data: bytes) -> bytes:
+    """The data compressed; to be called in a thread."""
+    return _compressor()(data)
+
+
 @cache
 def _compressor() -> Callable[[bytes], bytes]:
     """The fastest gzip there is."""
