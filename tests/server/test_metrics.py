@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -182,3 +183,48 @@ def test_a_file_of_labels_that_cannot_be_used_is_not_minded(tmp_path: Path) -> N
     for path in (tmp_path / "missing.yaml", nested):
         with InProcessServer(f"--allow-metric-labels-manifest={path}") as server:
             assert server.call("GET", "/metrics").status == 200
+
+
+MESSAGES = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=compact-text"
+
+
+def test_native_histograms_come_in_messages(server: InProcessServer) -> None:
+    path, asked = "/metrics?name[]=apiserver_request_duration_seconds", {"accept": MESSAGES}
+    answer = server.call("GET", path, headers=asked)
+    assert answer.headers["content-type"].startswith("application/vnd.google.protobuf; proto=io.prometheus.client")
+    families = answer.body.decode().splitlines()
+    assert [line.partition(" ")[0] for line in families] == ['name:"apiserver_request_duration_seconds"']
+    assert "bucket:{cumulative_count:" in families[0]
+    assert re.search(r"schema:3 zero_threshold:\S+ zero_count:0 positive_span:\{offset:-\d+ ", families[0])
+    with InProcessServer("--feature-gates=NativeHistograms=false") as plain:
+        shown = plain.call("GET", "/metrics", headers=asked).body
+    assert b"bucket:{cumulative_count:" in shown
+    assert b"schema:" not in shown
+
+
+def test_families_are_chosen_and_compressed(server: InProcessServer) -> None:
+    path = "/metrics?name[]=version_info&name[]=apiserver_request_total&name[]=none"
+    answer = server.call("GET", path, headers={"accept-encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert list(families(gzip.decompress(answer.body).decode())) == ["apiserver_request_total", "version_info"]
+    nothing = server.call("GET", "/metrics?name[]=none")
+    assert (nothing.status, nothing.body, nothing.headers.get("content-type")) == (200, b"", None)
+
+
+def test_counting_begins_anew(server: InProcessServer) -> None:
+    def count() -> str:
+        page = server.call("GET", "/metrics?name[]=apiserver_request_total").body.decode()
+        found = re.search(r'^apiserver_request_total\{[^}]*resource="podtemplates"[^}]*\} (\d+)$', page, re.MULTILINE)
+        return found[1] if found else "none"
+
+    assert server.call("GET", "/api/v1/podtemplates").status == 200
+    assert count() == "1"
+    answer = server.call("DELETE", "/metrics")
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (
+        200,
+        b"metrics reset\n",
+        "text/plain; charset=utf-8",
+    )
+    assert count() == "none"
+    assert server.call("GET", "/api/v1/podtemplates").status == 200
+    assert count() == "1"

@@ -27,6 +27,9 @@ def children_of(pid):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+METRIC_MESSAGES = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily"
+
+
 class Line:
     """A connection to one of the processes; ``pid`` is the process that has it."""
 
@@ -216,6 +219,13 @@ def test_metrics_are_those_of_all(server):
             assert page.count(b"# TYPE apiserver_request_total ") == 1
             assert re.search(rb"kubernetes_build_info\{[^}]*\} 1\n", page)
             assert b"kubernetes_healthcheck" in line.call("GET", "/metrics/slis")[1]
+            messages = {"accept": f"{METRIC_MESSAGES};encoding=compact-text"}
+            text = line.call("GET", "/metrics?name[]=apiserver_request_duration_seconds", headers=messages)[1].decode()
+            (series,) = (each for each in text.split("metric:") if 'value:"limitranges"' in each)
+            assert re.search(r"histogram:\{sample_count:7 .* schema:3 .* positive_span:", series)
+        assert one.call("DELETE", "/metrics")[1] == b"metrics reset\n"
+        for line in (one, other):
+            assert re.findall(counted, line.call("GET", "/metrics")[1]) == []
 
 
 def test_every_process_says_how_the_whole_is(server):

@@ -16,7 +16,7 @@ from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupVersionResource
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.workers import LONG, aside, finish
 
 Step = Callable[[Attributes], Awaitable[None]]
@@ -73,14 +73,14 @@ class _Phase:
             while again:
                 for step, is_idle, passed in self.steps:
                     if is_idle is not None and is_idle():
-                        passed.counts[0] += 1  # asked, and done in no time
+                        passed.zeros += 1  # asked, and done in no time
                         continue
                     await step(attributes)
                     after = clock()
                     seconds = after - before
                     before = after
                     if seconds < _FIRST_BOUND:  # without a call: this happens a dozen times on every write
-                        passed.counts[0] += 1
+                        passed.zeros += 1
                         passed.total += seconds
                     else:
                         passed.observe(seconds)

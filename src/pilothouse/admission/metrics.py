@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from pilothouse.admission.pod_security.metrics import PodSecurityMetrics
-from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Observations
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument
+from pilothouse.machinery.observations import Observations
 
 ADMIT: Final = "admit"
 VALIDATE: Final = "validate"
@@ -73,7 +74,7 @@ class _Summary:
         self.name, self._source, self._histogram = f"{name}_summary", name, histogram
         self.stability = "ALPHA"
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         shown = [
             line.replace(self._source, self.name, 1)

@@ -52,7 +52,7 @@ from pilothouse.server.openapi_routes import install_openapi
 from pilothouse.server.openid_routes import install_openid
 from pilothouse.server.profiling_pages import ProfilingPages
 from pilothouse.server.routes import PathMux
-from pilothouse.server.standard_routes import install_standard_routes
+from pilothouse.server.standard_routes import NATIVE_HISTOGRAMS, install_standard_routes
 
 if TYPE_CHECKING:
     from pilothouse.console.console import Console
@@ -247,7 +247,8 @@ class Cluster:
         install_hooks(context, front.hooks, self._hooking, self._shared.workers)
         install_shutdown_check(front.checks, self._shared)
         emulation = options.generic.emulation()
-        install_standard_routes(front, self._shared.metrics, self._shared.workers.join, emulation)
+        native = NATIVE_HISTOGRAMS in self.storage.gates
+        install_standard_routes(front, self._shared.metrics, self._shared.workers, emulation, native_histograms=native)
         self._shared.workers.show_errors(front.checks.errors)
         documents = CustomVersionDocuments(openapi)
         self._shared.metrics.register(documents.metrics, self.servers.discovery)

@@ -13,7 +13,8 @@ Answer = Callable[..., Awaitable[Any]]
 """Takes and gives what can be said in a message between processes: text, bytes, numbers, and tuples of them."""
 Gather = Callable[..., Awaitable[list[Any]]]
 """Asks all processes; takes what each is told, and gives what those say that answer."""
-Page = Callable[[], Awaitable[bytes]]
+Page = Callable[[bool], Awaitable[bytes]]
+"""Takes whether native buckets are wanted."""
 ANSWER_SECONDS: Final = 5.0
 """How long the answer of another process is waited for, where it is at hand."""
 Errors = Callable[[], Mapping[str, str]]

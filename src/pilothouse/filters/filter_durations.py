@@ -14,7 +14,8 @@ from typing import Final
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.types import Handler, Serving
-from pilothouse.machinery.metrics import Histogram, Instrument, Observations
+from pilothouse.machinery.metrics import Histogram, Instrument
+from pilothouse.machinery.observations import Observations
 
 EVERY: Final = 17
 _BUCKETS: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0)

@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.endpoints.request_info import RequestInfo
-from pilothouse.machinery.metrics import (
-    MAX_HISTOGRAMS,
-    Counter,
-    Gauge,
-    Histogram,
-    Instrument,
-    Observations,
-    Value,
-)
+from pilothouse.machinery.metrics import MAX_HISTOGRAMS, Counter, Gauge, Histogram, Instrument, Value
+from pilothouse.machinery.observations import Observations
 
 _BUCKETS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -59,6 +52,7 @@ class RequestMetrics:
             "[ALPHA] The same without time in queues, for requests that are meant to end.",
             _SHORT_LABELS,
             _BUCKETS[2:],
+            beside=_BUCKETS,
         )
         self._sizes = Histogram(
             "apiserver_response_sizes", "[STABLE] Bytes of answers to reads.", _SHORT_LABELS, _SIZES
@@ -103,11 +97,14 @@ class RequestMetrics:
         if count is None:
             count = series.counts[code] = self._total.labelled(*_label_values(key), str(code))
         count.value += 1
-        series.durations.observe(seconds)
+        place = series.durations.observe(seconds)
         if series.sli is not None:
-            series.sli.observe(seconds - queued)
+            if queued:
+                series.sli.observe(seconds - queued)
+            else:
+                series.sli.observe_at(place, seconds)
         if series.sizes is not None and size is not None:
-            series.sizes.observe(size)
+            series.sizes.observe(float(size))
         if code in _TERMINATED:
             self._terminations.labelled(*_short_values(key), str(code)).value += 1
 
@@ -115,7 +112,7 @@ class RequestMetrics:
         """So long was an answer that was made while it was sent."""
         series = self._known.get(key)
         if series is not None and series.sizes is not None:
-            series.sizes.observe(size)
+            series.sizes.observe(float(size))
 
     def _make_series(self, key: Key) -> RequestSeries:
         short = _short_values(key)
@@ -137,7 +134,7 @@ class RequestMetrics:
     def observe_body(self, info: RequestInfo, size: int) -> None:
         """A write came with a body of so many bytes."""
         verb = _BODY_VERBS.get(info.verb, info.verb)
-        self._bodies.labelled(info.resource, verb, info.group).observe(size)
+        self._bodies.labelled(info.resource, verb, info.group).observe(float(size))
 
     def note_deprecated(self, info: RequestInfo, removed_release: str) -> None:
         """A deprecated API was asked for."""

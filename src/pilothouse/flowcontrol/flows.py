@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pilothouse.machinery.metrics import Histogram, Observations
+from pilothouse.machinery.metrics import Histogram
+from pilothouse.machinery.observations import Observations
 
 if TYPE_CHECKING:
     from pilothouse.flowcontrol.levels import PriorityLevel

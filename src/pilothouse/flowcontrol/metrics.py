@@ -33,27 +33,30 @@ class FlowControlMetrics:
             "[ALPHA] Seats taken as a share of those there are, weighted with nanoseconds.",
             ("phase", "priority_level"),
             _SEAT_BUCKETS,
+            native=False,
         )
         self._requests = Histogram(
             f"{_PREFIX}priority_level_request_utilization",
             "[ALPHA] Requests as a share of the room for them, weighted with nanoseconds.",
             ("phase", "priority_level"),
             _REQUEST_BUCKETS,
+            native=False,
         )
         self._demand = Histogram(
             f"{_PREFIX}demand_seats",
             "[ALPHA] Seats that could be used as a share of those there are, weighted with nanoseconds.",
             _LEVEL,
             _DEMAND_BUCKETS,
+            native=False,
         )
 
     def utilization(self, level: str) -> LevelUtilization:
         """The histograms of one level."""
         return LevelUtilization(
-            Utilization(self._seats.labelled("executing", level), _SEAT_BUCKETS, lambda state: state[1]),
-            Utilization(self._requests.labelled("executing", level), _REQUEST_BUCKETS, lambda state: state[0]),
-            Utilization(self._requests.labelled("waiting", level), _REQUEST_BUCKETS, lambda state: state[2]),
-            Utilization(self._demand.labelled(level), _DEMAND_BUCKETS, lambda state: state[1] + state[3]),
+            Utilization(self._seats.labelled("executing", level), lambda state: state[1]),
+            Utilization(self._requests.labelled("executing", level), lambda state: state[0]),
+            Utilization(self._requests.labelled("waiting", level), lambda state: state[2]),
+            Utilization(self._demand.labelled(level), lambda state: state[1] + state[3]),
         )
 
     def instruments(self, controller: FlowController) -> list[Instrument]:

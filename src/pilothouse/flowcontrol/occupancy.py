@@ -10,11 +10,10 @@ than the rest of flow control.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 
 _MOST_STATES: Final = 512
 NARROW_STATES: Final = 256
@@ -34,18 +33,15 @@ class Reader(Protocol):
 class Utilization:
     """A histogram of one of the numbers as a share of its limit, weighted with time."""
 
-    __slots__ = ("_bounds", "_read", "limit", "observations")
+    __slots__ = ("_read", "limit", "observations")
 
-    def __init__(self, observations: Observations, bounds: Sequence[float], read: Callable[[State], int]) -> None:
-        self.observations, self._bounds, self._read = observations, tuple(bounds), read
+    def __init__(self, observations: Observations, read: Callable[[State], int]) -> None:
+        self.observations, self._read = observations, read
         self.limit = 1.0
 
     def add(self, state: State, seconds: float) -> None:
         """The state lasted so long."""
-        share = self._read(state) / self.limit
-        weight = int(seconds * _NANOSECONDS)
-        self.observations.counts[bisect_left(self._bounds, share)] += weight
-        self.observations.total += share * weight
+        self.observations.observe_many(self._read(state) / self.limit, int(seconds * _NANOSECONDS))
 
 
 class Demand:

@@ -47,10 +47,10 @@ class Traffic:
             "[ALPHA] Requests as a share of their limit, weighted with the nanoseconds that there were so many.",
             ("phase", "request_kind"),
             _BUCKETS,
+            native=False,
         )
         self._utilizations = [
-            Utilization(self._histogram.labelled(*labels), _BUCKETS, _reader(index))
-            for index, labels in enumerate(_SERIES)
+            Utilization(self._histogram.labelled(*labels), _reader(index)) for index, labels in enumerate(_SERIES)
         ]
 
     def set_limits(self, *limits: int) -> None:

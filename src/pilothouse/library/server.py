@@ -35,7 +35,7 @@ from pilothouse.server.discovery import ChainDiscovery
 from pilothouse.server.generic import GenericAPIServer
 from pilothouse.server.openapi_routes import install_documents
 from pilothouse.server.profiling_pages import ProfilingPages
-from pilothouse.server.standard_routes import install_standard_routes
+from pilothouse.server.standard_routes import NATIVE_HISTOGRAMS, install_standard_routes
 from pilothouse.storage.cacher import Cacher
 
 Definitions = dict[tuple[str, str], ServedDefinition]
@@ -144,7 +144,9 @@ class LibraryServer:
         counted = self._options.etcd.etcd_count_metric_poll_period
         metrics.register(StorageMetrics(self._shared.storage.cachers, self.storage.root, dict, counted))
         metrics.register(BuildMetrics(self.storage.gates, self._options.generic.emulation()))
-        install_standard_routes(server, metrics, emulation=self._options.generic.emulation())
+        native = NATIVE_HISTOGRAMS in self.storage.gates
+        emulation = self._options.generic.emulation()
+        install_standard_routes(server, metrics, emulation=emulation, native_histograms=native)
         if self._options.features.profiling:
             ProfilingPages(self._shared.stalls, self._shared.workers.gather).install(server.routes)
         server.checks.install(server.routes)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from pilothouse.machinery.metrics import Instrument, number_text
+from pilothouse.machinery.metric_text import number_text
+from pilothouse.machinery.metrics import Instrument
 
 _WAYS: Final[dict[str, Callable[[float, float], float]]] = {
     "sum": lambda one, other: one + other,

@@ -11,14 +11,18 @@ the memory of the process, do not depend on what clients can think of.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 from typing import ClassVar, Final, Literal, Protocol, runtime_checkable
+
+from pilothouse.machinery.metric_text import bound_text, head, label_text, number_text
+from pilothouse.machinery.observations import Observations
 
 Joining = Literal["sum", "most", "least"]
 OTHER: Final = "other"
 """Stands for what is not told apart."""
+NATIVE: Final = "_native"
+ZERO: Final = "zero"
+"""In lines of native buckets: the end of the name, and the key of the bucket about zero."""
 MAX_SERIES: Final = 5_000
 MAX_HISTOGRAMS: Final = 2_000
 MAX_LABEL: Final = 256
@@ -44,8 +48,11 @@ class Instrument(Protocol):
         """The name of the family, by which a page is ordered."""
         ...
 
-    def lines(self) -> Iterable[str]:
-        """The family's lines; none while it has nothing to show."""
+    def lines(self, native: bool = False) -> Iterable[str]:
+        """The family's lines; none while it has nothing to show.
+
+        Of a histogram, those of its native buckets too where they are wanted: ``seconds_native{key="-82"} 5``.
+        """
         ...
 
 
@@ -101,14 +108,14 @@ class _Values(Described):
         if self._labels:
             self._series.clear()
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         shown = sorted((values, series.value) for values, series in self._series.items() if self._is_shown(series))
         if not shown:
             return
-        yield from _head(self.name, self._words, self.kind)
+        yield from head(self.name, self._words, self.kind)
         for values, value in shown:
-            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {number_text(value)}"
+            yield f"{self.name}{label_text(zip(self._labels, values, strict=True))} {number_text(value)}"
 
     def _is_shown(self, series: Value) -> bool:
         return True
@@ -122,6 +129,11 @@ class Counter(_Values):
     """Counts up."""
 
     kind = "counter"
+
+    def reset(self) -> None:
+        """Count from nothing again."""
+        for series in self._series.values():
+            series.value = 0
 
     def _is_shown(self, series: Value) -> bool:
         return bool(series.value) or not self._labels
@@ -163,14 +175,14 @@ class CollectedGauge(Described):
         """Ask now what ``lines`` is to show."""
         self._read = list(self._collect())
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         shown = sorted(self._read if self.aside else self._collect())
         if not shown:
             return
-        yield from _head(self.name, self._words, self._kind)
+        yield from head(self.name, self._words, self._kind)
         for values, value in shown:
-            yield f"{self.name}{_labels(zip(self._labels, values, strict=True))} {number_text(value)}"
+            yield f"{self.name}{label_text(zip(self._labels, values, strict=True))} {number_text(value)}"
 
 
 class Refreshed:
@@ -181,55 +193,35 @@ class Refreshed:
         self.joined: Joining = getattr(instrument, "joined", "sum")
         self._instrument, self._refresh = instrument, refresh
 
-    def lines(self) -> Iterable[str]:
+    def reset(self) -> None:
+        """Count from nothing again, where that is meant to be possible."""
+        reset(self._instrument)
+
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         self._refresh()
-        return self._instrument.lines()
-
-
-class Observations:
-    """One series of a histogram."""
-
-    __slots__ = ("_bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self._bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        """One more."""
-        bounds = self._bounds
-        self.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
-        self.total += value
-
-    def observe_many(self, value: float, number: int) -> None:
-        """So many more of the same."""
-        self.counts[bisect_left(self._bounds, value)] += number
-        self.total += value * number
-
-    @property
-    def count(self) -> int:
-        """How many there were."""
-        return sum(self.counts)
-
-    @classmethod
-    def joined(cls, parts: Sequence[Observations]) -> Observations:
-        """Those of all, which have the same bounds."""
-        made = cls(parts[0]._bounds)
-        made.counts = [sum(numbers) for numbers in zip(*(part.counts for part in parts), strict=True)]
-        made.total = sum(part.total for part in parts)
-        return made
+        return self._instrument.lines(native)
 
 
 class Histogram(Described):
     """Sorts observations into buckets."""
 
     def __init__(
-        self, name: str, words: str, labels: Sequence[str] = (), buckets: Sequence[float] = DEFAULT_BUCKETS
+        self,
+        name: str,
+        words: str,
+        labels: Sequence[str] = (),
+        buckets: Sequence[float] = DEFAULT_BUCKETS,
+        *,
+        native: bool = True,
+        beside: tuple[float, ...] = (),
     ) -> None:
+        """``beside`` are bounds of another, whose places are good here too (``Observations.observe_at``).
+
+        One that is not ``native`` only has the buckets that are declared: where time is weighed, not events."""
         self.name, self._words, self._labels, self._buckets = name, words, tuple(labels), tuple(buckets)
-        self._series: dict[tuple[str, ...], Observations] = {} if labels else {(): Observations(self._buckets)}
+        self._native, self._beside = native, beside
+        self._series: dict[tuple[str, ...], Observations] = {} if labels else {(): self._make()}
 
     def labelled(self, *values: str) -> Observations:
         """The series with these labels, made when first asked for."""
@@ -238,17 +230,25 @@ class Histogram(Described):
             values = _bounded(self.name, self._labels, values, len(self._series) < MAX_HISTOGRAMS)
             found = self._series.get(values)
             if found is None:
-                found = self._series[values] = Observations(self._buckets)
+                found = self._series[values] = self._make()
         return found
+
+    def _make(self) -> Observations:
+        return Observations(self._buckets, self._beside)
+
+    def reset(self) -> None:
+        """Count from nothing again."""
+        for series in self._series.values():
+            series.forget()
 
     def numbers(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """How often something was observed, by labels."""
         return ((values, series.count) for values, series in self._series.items() if series.count)
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         seen = [(values, series) for values, series in self._series.items() if series.count or not self._labels]
-        yield from _histogram_lines(self.name, self._words, self._labels, self._buckets, seen)
+        return _histogram_lines(self.name, self._words, self._labels, self._buckets, seen, native and self._native)
 
 
 class CollectedHistogram(Described):
@@ -265,14 +265,19 @@ class CollectedHistogram(Described):
         self.name, self._words, self._labels = name, words, tuple(labels)
         self._buckets, self._collect = tuple(buckets), collect
 
+    def reset(self) -> None:
+        """Count from nothing again."""
+        for _, series in self._collect():
+            series.forget()
+
     def numbers(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """How often something was observed, by labels."""
         return ((values, series.count) for values, series in self._collect() if series.count)
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         seen = [(values, series) for values, series in self._collect() if series.count]
-        return _histogram_lines(self.name, self._words, self._labels, self._buckets, seen)
+        return _histogram_lines(self.name, self._words, self._labels, self._buckets, seen, native)
 
 
 def _histogram_lines(
@@ -281,20 +286,26 @@ def _histogram_lines(
     labels: tuple[str, ...],
     buckets: tuple[float, ...],
     seen: list[tuple[tuple[str, ...], Observations]],
+    native: bool,
 ) -> Iterator[str]:
     if not seen:
         return
-    yield from _head(name, words, "histogram")
-    bounds = (*map(_bound_text, buckets), "+Inf")
+    yield from head(name, words, "histogram")
+    bounds = (*map(bound_text, buckets), "+Inf")
     for values, series in sorted(seen, key=lambda item: item[0]):
-        shown = _labels(zip(labels, values, strict=True))
-        bucket = f"{name}_bucket{shown[:-1]}," if shown else f"{name}_bucket{{"
+        shown = label_text(zip(labels, values, strict=True))
+        opened = f"{shown[:-1]}," if shown else "{"
         reached = 0
         for bound, count in zip(bounds, series.counts, strict=True):
             reached += count
-            yield f'{bucket}le="{bound}"}} {reached}'
+            yield f'{name}_bucket{opened}le="{bound}"}} {reached}'
         yield f"{name}_sum{shown} {number_text(series.total)}"
         yield f"{name}_count{shown} {reached}"
+        if native:
+            _, zeros, numbers = series.native()
+            yield f'{name}{NATIVE}{opened}key="{ZERO}"}} {zeros}'
+            for key, number in numbers.items():
+                yield f'{name}{NATIVE}{opened}key="{key}"}} {number}'
 
 
 def counted_durations(
@@ -319,17 +330,32 @@ def read_aside(instruments: Iterable[Instrument]) -> None:
             each.read()
 
 
-def render(instruments: Iterable[Instrument]) -> bytes:
+@runtime_checkable
+class Resettable(Protocol):
+    """An instrument that can begin anew. Gauges cannot: what they say is true now."""
+
+    def reset(self) -> None:
+        """Count from nothing again."""
+        ...
+
+
+def reset(instrument: Instrument) -> None:
+    """Have it count from nothing again, if it can."""
+    if isinstance(instrument, Resettable):
+        instrument.reset()
+
+
+def render(instruments: Iterable[Instrument], *, native: bool = False) -> bytes:
     """The page that a scraper gets, families in the order of their names."""
     read_aside(instruments)
-    return b"".join(render_pieces(instruments))
+    return b"".join(render_pieces(instruments, native=native))
 
 
-def render_pieces(instruments: Iterable[Instrument]) -> Iterator[bytes]:
+def render_pieces(instruments: Iterable[Instrument], *, native: bool = False) -> Iterator[bytes]:
     """The same in pieces that take little time each; what is counted meanwhile may be seen or not."""
     lines: list[str] = []
     for instrument in sorted(instruments, key=lambda each: each.name):
-        for line in instrument.lines():
+        for line in instrument.lines(native):
             lines.append(line)
             if len(lines) >= _LINES_A_PIECE:
                 yield _joined(lines)
@@ -357,33 +383,3 @@ def _bounded(name: str, labels: tuple[str, ...], values: tuple[str, ...], room: 
         CROWDED.value += 1
         return tuple(value if len(value) <= MAX_LABEL else OTHER for value in values)
     return values
-
-
-def _head(name: str, words: str, kind: str) -> tuple[str, str]:
-    return f"# HELP {name} {words}", f"# TYPE {name} {kind}"
-
-
-def _labels(pairs: Iterable[tuple[str, str]]) -> str:
-    shown = ",".join(f'{name}="{_escape(value)}"' for name, value in pairs)
-    return f"{{{shown}}}" if shown else ""
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-
-
-def _bound_text(value: float) -> str:
-    """A bound as Go writes it, which is what rules and dashboards select by: with an exponent from a million on."""
-    if value < 1e6:
-        return number_text(value)
-    _, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
-    first, *rest = map(str, digits)
-    assert isinstance(exponent, int)
-    return f"{first}{'.' if rest else ''}{''.join(rest)}e+{len(rest) + exponent:02}"
-
-
-def number_text(value: float) -> str:
-    """A value as a page shows it."""
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return repr(value)

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pilothouse.machinery.joined_metrics import combine
-from pilothouse.machinery.metrics import Aside, Instrument, number_text
+from pilothouse.machinery.metric_text import LABEL, number_text
+from pilothouse.machinery.metrics import Aside, Instrument, reset
 
 UNEXPECTED: Final = "unexpected"
 """Stands for values that are not allowed."""
 Allowed = Mapping[str, frozenset[str]]
 """Values by label; a label that is not named may have any."""
-_PAIR: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:\\.|[^"\\])*)"')
 _PARTS: Final = ("_bucket", "_sum")
 
 
@@ -44,20 +44,24 @@ class Constrained:
         self.aside = isinstance(instrument, Aside) and instrument.aside
         self._instrument, self._allowed = instrument, allowed
 
+    def reset(self) -> None:
+        """Count from nothing again, where that is meant to be possible."""
+        reset(self._instrument)
+
     def read(self) -> None:
         """Ask now what is to be shown, where that takes a thread."""
         if isinstance(self._instrument, Aside):
             self._instrument.read()
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
         sums: dict[str, float] = {}
-        for line in self._instrument.lines():
+        for line in self._instrument.lines(native):
             if line.startswith("#"):
                 yield line
                 continue
             labels, _, value = line.rpartition(" ")
-            labels = _PAIR.sub(self._constrain, labels)
+            labels = LABEL.sub(self._constrain, labels)
             sums[labels] = combine(self.joined, sums[labels], float(value)) if labels in sums else float(value)
         for labels, summed in sums.items():
             yield f"{labels} {number_text(summed)}"
@@ -68,7 +72,7 @@ class Constrained:
 
     def _counts_of_unexpected(self) -> Iterator[float]:
         for line in self._instrument.lines():
-            if not line.startswith("#") and any(map(self._is_unexpected, _PAIR.finditer(line))):
+            if not line.startswith("#") and any(map(self._is_unexpected, LABEL.finditer(line))):
                 labels, _, value = line.rpartition(" ")
                 if not labels.partition("{")[0].endswith(_PARTS):
                     yield float(value)
@@ -88,7 +92,11 @@ class Deprecated:
         self.joined = getattr(instrument, "joined", "sum")
         self._instrument, self._since = instrument, since
 
-    def lines(self) -> Iterable[str]:
+    def reset(self) -> None:
+        """Count from nothing again, where that is meant to be possible."""
+        reset(self._instrument)
+
+    def lines(self, native: bool = False) -> Iterable[str]:
         """The family's lines."""
-        for line in self._instrument.lines():
+        for line in self._instrument.lines(native):
             yield line.replace("] ", f"] (Deprecated since {self._since}) ", 1) if line.startswith("# HELP") else line

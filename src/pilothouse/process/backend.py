@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from pilothouse.machinery.gvk import GroupResource
-from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Gauge, Observations
+from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Gauge
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import Dialer
 from pilothouse.options.process_options import ProcessOptions

@@ -12,13 +12,8 @@ from typing import Final
 
 from pilothouse.apis.resources import table
 from pilothouse.machinery.gvk import GroupResource
-from pilothouse.machinery.metrics import (
-    CollectedGauge,
-    CollectedHistogram,
-    Instrument,
-    Observations,
-    counted_durations,
-)
+from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Instrument, counted_durations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.shown_metrics import Deprecated
 from pilothouse.storage.cacher import Cacher, ResourceCache
 from pilothouse.storage.cacher.store_calls import CALL_BUCKETS

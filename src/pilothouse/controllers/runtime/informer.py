@@ -43,8 +43,8 @@ from pilothouse.controllers.runtime.indexer import Indexer, IndexFunction, Key, 
 from pilothouse.controllers.runtime.metrics import LATENCY_BUCKETS
 from pilothouse.controllers.runtime.replays import FEW, Add, Knowledge, Replays, Tell
 from pilothouse.controllers.runtime.sources import Source
-from pilothouse.machinery.metrics import Observations
 from pilothouse.machinery.objects import Object
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.supervision import Supervised, Supervisor
 from pilothouse.machinery.workers import LONG, aside, weighed
 from pilothouse.net.work_turns import work_turns

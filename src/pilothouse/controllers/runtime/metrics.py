@@ -8,13 +8,8 @@ from weakref import WeakSet
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.request_info import RequestInfo
-from pilothouse.machinery.metrics import (
-    CollectedGauge,
-    CollectedHistogram,
-    Counter,
-    Instrument,
-    Observations,
-)
+from pilothouse.machinery.metrics import CollectedGauge, CollectedHistogram, Counter, Instrument
+from pilothouse.machinery.observations import Observations
 
 if TYPE_CHECKING:
     from pilothouse.controllers.runtime.work_queue import WorkQueue

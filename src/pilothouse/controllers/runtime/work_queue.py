@@ -18,7 +18,7 @@ from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.metrics import QUEUE_BUCKETS, QUEUES
 from pilothouse.machinery.alarms import Alarm
 from pilothouse.machinery.backoff import Backoff
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 
 K = TypeVar("K", bound=Hashable)
 

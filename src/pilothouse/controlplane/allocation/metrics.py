@@ -32,10 +32,10 @@ class _BlockGauge(Gauge):
         super().__init__(name, words, ("cidr",), joined="most")
         self._count = count
 
-    def lines(self) -> Iterable[str]:
+    def lines(self, native: bool = False) -> Iterable[str]:
         for block, number in self._count():
             self.labelled(block).value = number
-        return super().lines()
+        return super().lines(native)
 
 
 class AllocationMetrics:

@@ -77,6 +77,11 @@ def _stream() -> _Stream:
     return stream
 
 
+def gzipped(data: bytes) -> bytes:
+    """The data compressed; to be called in a thread."""
+    return _compressor()(data)
+
+
 @cache
 def _compressor() -> Callable[[bytes], bytes]:
     """The fastest gzip there is."""

@@ -18,7 +18,7 @@ from pilothouse.endpoints.scope import Prepare
 from pilothouse.endpoints.watch.encoding import EncodeError, EventEncoder
 from pilothouse.endpoints.watch.late_selection import LateSelection
 from pilothouse.machinery import errors
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.net.messages import ClientDisconnected
 from pilothouse.net.turns import Outgoing, WriteTurns
 from pilothouse.net.work_turns import request_turns
@@ -117,7 +117,7 @@ class Delivery:
         try:
             if len(events) == 1:
                 data = events[0].memo.get(self._form) or self._encode(events[0])
-                self._observe(len(data))
+                self._observe(float(len(data)))
                 return transport, data
             return transport, self._join(events)
         except Exception:
@@ -132,7 +132,7 @@ class Delivery:
             piece = self._encode(event)
             pieces.append(piece)
             size += len(piece)
-            self._observe(len(piece))
+            self._observe(float(len(piece)))
             if size >= PIECE:
                 break
         if len(pieces) < len(events):
@@ -150,7 +150,7 @@ async def _write_events(watcher: Watcher, batch: list[WatchEvent], encode: Event
             until = await turns.begin()
         event = batch.pop()  # and kept while its bytes may wait: whoever comes to it meanwhile shares them
         piece = await encode.encoded(event)
-        encode.sent.observe(len(piece))
+        encode.sent.observe(float(len(piece)))
         pieces.append(piece)
         size += len(piece)
         if size >= PIECE:

@@ -22,7 +22,7 @@ from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import encode_protobuf
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.watch.metrics import sent_events
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.workers import LONG, aside
 from pilothouse.net.framing import Framing
 from pilothouse.storage.cacher import BOOKMARK, Entry, WatchEvent

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pilothouse.endpoints.request_info import RequestInfo
-from pilothouse.machinery.metrics import Histogram, Instrument, Observations, counted_durations, doubling_buckets
+from pilothouse.machinery.metrics import Histogram, Instrument, counted_durations, doubling_buckets
+from pilothouse.machinery.observations import Observations
 
 _LABELS: Final = ("group", "version", "resource")
 _SIZES: Final = Histogram(

@@ -113,8 +113,8 @@ class Membership:
         return gathered
 
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
-        async def joined() -> bytes:
-            found: bytes = await self.ask(f"joined {name}")
+        async def joined(native: bool) -> bytes:
+            found: bytes = await self.ask(f"joined {name}", native)
             return found
 
         self.gather(name, page)

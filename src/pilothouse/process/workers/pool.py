@@ -87,8 +87,8 @@ class WorkerPool:
     def join(self, name: str, page: Page, joining: Callable[[], Mapping[str, str]]) -> Page:
         gathered = self.gather(name, page)
 
-        async def joined() -> bytes:
-            return await asyncio.to_thread(join_pages, await gathered(), joining())
+        async def joined(native: bool) -> bytes:
+            return await asyncio.to_thread(join_pages, await gathered(native), joining())
 
         self.offer(f"joined {name}", joined)
         return joined

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Coroutine
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.spans import Fields, Span, current
 from pilothouse.storage.backends.contract import Backend, Foreseen, KeyValue, Page
 

@@ -12,7 +12,7 @@ import pytest
 from pilothouse.endpoints.watch import delivery
 from pilothouse.endpoints.watch.delivery import PATIENCE, PIECE, Delivery, deliver
 from pilothouse.endpoints.watch.encoding import EventEncoder
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.workers import LONG
 from pilothouse.net.framing import UNFRAMED
 from pilothouse.net.messages import ClientDisconnected

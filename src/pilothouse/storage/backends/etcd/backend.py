@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.net.dialing import Dialer
 from pilothouse.storage.backends.contract import (

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from pilothouse.machinery.metrics import Observations
+from pilothouse.machinery.observations import Observations
 
 LARGEST_SHARE: Final = 0.05
 """Of the lifetime asked for, how much longer a key may live for the sake of sharing."""
