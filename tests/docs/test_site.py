@@ -78,6 +78,11 @@ def test_anchors_are_headings(document: str) -> None:
     assert [f"{target}#{anchor}" for target, anchor in pages if anchor not in anchors(target)] == []
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("investigations/")])
+def test_investigations_begin_with_what_holds_today(page: str) -> None:
+    assert re.findall(r"^## (.+)$", (DOCS / page).read_text(), re.MULTILINE)[0] == "Today"
+
+
 def test_every_flag_is_described(reference: Any) -> None:
     page = reference.flags_page()
     shown = {name for name, (_, flag) in declared_flags().items() if not flag.hidden}
