@@ -202,3 +202,18 @@ def test_fields_of_features_that_are_off_are_a_change_of_slices(server: InProces
     device["attributes"]["a"]["versions"] = ["1.0.0"]
     changed = server.call("PUT", f"{path}/gated?dryRun=All", body).json
     assert (changed["metadata"]["generation"], changed["spec"]["devices"][0]["attributes"]) == (2, {"a": {"int": 1}})
+
+
+def test_a_bound_claim_that_asks_for_nothing_keeps_its_size_in_comparisons(server: InProcessServer) -> None:
+    claims = "/api/v1/namespaces/default/persistentvolumeclaims"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    server.call("POST", claims, {"metadata": {"name": "bound"}, "spec": spec})
+    status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
+    merge = {"Content-Type": "application/merge-patch+json"}
+    server.call("PATCH", f"{claims}/bound/status", {"status": status}, merge)
+    wanted = {"metadata": {"name": "bound"}, "spec": {**spec, "resources": {"requests": {}}}}
+    causes = server.call("PUT", f"{claims}/bound", wanted).json["details"]["causes"]
+    assert [(cause["field"], cause["message"]) for cause in causes] == [
+        ("spec.resources[storage]", "Required value"),
+        ("spec.resources.requests.storage", "Forbidden: field can not be less than status.capacity"),
+    ]

@@ -157,7 +157,7 @@ def _check_fixed_spec(obj: Object, old: Object, spec: Spec, before: Spec) -> lis
 
 
 def _take_bound_changes(spec: Spec, before: Spec) -> None:
-    resources = spec.get("resources") or {}
+    resources = spec.get("resources", {})
     if as_given(resources, "requests") is not None:
         requests = {**as_given(resources, "requests"), "storage": storage_request(before) or "0"}
         spec["resources"] = resources = resources.copy()
