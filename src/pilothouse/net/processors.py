@@ -27,7 +27,7 @@ def processors(own: Path = _OWN, groups: Path = _GROUPS) -> int:
 
 
 def interruptions() -> int:
-    """How often this thread was taken the processor while it had something to do; 0 where nobody counts."""
+    """How often the processor was taken from this thread while it had something to do; 0 where nobody counts."""
     who = getattr(resource, "RUSAGE_THREAD", None)
     return 0 if who is None else resource.getrusage(who).ru_nivcsw
 
