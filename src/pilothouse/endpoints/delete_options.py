@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pilothouse.apis import types
-from pilothouse.endpoints.input import content_format, parse_json, read_body, read_type_meta, versionless
+from pilothouse.endpoints.expected import read_type_meta, versionless
+from pilothouse.endpoints.input import content_format, parse_json, read_body
 from pilothouse.endpoints.negotiation import ALL_FORMATS, JSON, PROTOBUF
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.request import APIRequest
