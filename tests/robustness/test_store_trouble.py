@@ -70,7 +70,7 @@ async def test_whoever_looks_whether_the_disk_takes_something_writes(tmp_path: P
     with closing(sqlite3.connect(tmp_path / "store.db")) as other:
         for _ in range(2):
             seen = other.execute("PRAGMA data_version").fetchone()
-            await backend._perform(backend._writer.probe)
+            await backend._perform(backend._writer.log.probe)
             assert other.execute("PRAGMA data_version").fetchone() != seen
     await backend.close()
 

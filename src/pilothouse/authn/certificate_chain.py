@@ -12,6 +12,8 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pilothouse.net.odd_certificates import unreadable
+
 if TYPE_CHECKING:
     from cryptography import x509
 
@@ -188,7 +190,7 @@ def _check_critical_extensions(certificate: x509.Certificate) -> None:
     )
     try:
         unhandled = any(extension.critical and extension.oid not in known for extension in certificate.extensions)
-    except ValueError as error:
+    except unreadable() as error:
         raise InvalidCertificate(f"x509: malformed extension: {error}") from None
     if unhandled:
         raise InvalidCertificate("x509: unhandled critical extension")

@@ -18,6 +18,7 @@ from pilothouse.authn.certificate_chain import Authorities, InvalidCertificate, 
 from pilothouse.machinery.user import CREDENTIAL_ID, User
 from pilothouse.machinery.watched_file import WatchedFile
 from pilothouse.net.messages import Connection, Request
+from pilothouse.net.odd_certificates import unreadable
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -94,11 +95,10 @@ class VerifiedCertificates:
         try:
             leaf = x509.load_der_x509_certificate(der)
             between = [x509.load_der_x509_certificate(other) for other in others]
-        except ValueError:
-            return -math.inf, math.inf, None, "x509: malformed certificate"
-        moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
-        try:
+            moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
             chain = verify_chain(leaf, between, self.authorities.value, moment)
+        except unreadable():
+            return -math.inf, math.inf, None, "x509: malformed certificate"
         except InvalidCertificate as error:
             # A certificate may become valid later; everything else stays as it is, but asking again is cheap enough.
             return now, now + 1.0, None, f"verifying certificate {identify(leaf)} failed: {error}"
@@ -178,7 +178,7 @@ def identify(certificate: x509.Certificate) -> str:
                 subject_key = extension.value.digest
             elif isinstance(extension.value, x509.AuthorityKeyIdentifier):
                 authority_key = extension.value.key_identifier or b""
-    except ValueError:
+    except unreadable():
         pass
     skid, akid = subject_key.hex(":").upper(), authority_key.hex(":").upper()
     return f"SN={certificate.serial_number}, SKID={skid}, AKID={akid}"

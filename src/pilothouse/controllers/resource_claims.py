@@ -346,8 +346,9 @@ def is_done(pod: Object) -> bool:
 
 
 def claim_names(holder: Object) -> Callable[[Object], str | None]:
-    """What tells the claim that an entry of a pod or a group stands for; None if none was made yet, empty if none is
-    needed. There may be thousands of them.
+    """A function that names the claim which an entry of a pod or a group stands for.
+
+    It gives None if none was made yet, and nothing if none is needed. There may be thousands of entries.
     """
     known: dict[str, str] = {}
     for each in (holder.get("status") or {}).get("resourceClaimStatuses") or ():

@@ -18,7 +18,7 @@ from pilothouse.apis.resources import Resource, Subresource, Version, hub_row, t
 from pilothouse.apis.strategies import import_rules
 from pilothouse.apis.strategy import Strategy
 from pilothouse.endpoints.admission import Admission
-from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.expected import Expected
 from pilothouse.endpoints.installed import InstalledVersion, Scopes, Unmade
 from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb

@@ -17,7 +17,7 @@ import orjson
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Strategy
 from pilothouse.endpoints.admission import Admission
-from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.expected import Expected
 from pilothouse.endpoints.known_bodies import KnownBodies
 from pilothouse.endpoints.negotiation import ALL_FORMATS, ALL_TRANSFORMS
 from pilothouse.endpoints.request import APIRequest

@@ -12,7 +12,7 @@ from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Column, Context, Strategy
 from pilothouse.endpoints.admission import Admission
-from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.expected import Expected
 from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import NO_PROTOBUF, negotiate
 from pilothouse.endpoints.output.objects import entry_response, list_response

@@ -11,7 +11,8 @@ from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import Admission
-from pilothouse.endpoints.input import Expected, parse_json, read_body
+from pilothouse.endpoints.expected import Expected
+from pilothouse.endpoints.input import parse_json, read_body
 from pilothouse.endpoints.negotiation import NO_PROTOBUF, negotiate
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response

@@ -3,7 +3,7 @@
 RE2 compiles in one call that keeps the interpreter's lock: ``\\pL{100}`` takes 40 ms, other short patterns 130, and
 whoever may write an expression may write a thousand of them. In another process that holds up nobody here. It is
 started when the first such pattern comes, and again where it has died; where there is none, the pattern is compiled
-here. A thread waits for it without the lock; work on the event loop that may be moved aside is.
+here. A thread waits for the answer without the lock; on the event loop, work is moved aside that may be.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 A loop that sleeps has to be woken: by the kernel, on a processor that may sleep as well, and on virtual machines with
 the help of the host. A client that asks for one thing after the other, or an etcd on the same machine, answers sooner
 than that takes. So whoever has said something that is likely to be answered at once tells this, and for a fraction of
-a millisecond the loop looks for input without sleeping. When it comes in that time, that costs no more processor time
-than to fall asleep and to wake up.
+a millisecond the loop looks for input without sleeping. If it comes in that time, this costs no more processor time
+than falling asleep and waking up.
 
-When it does not, because the peer is far, idle or busy, the time was wasted. So after each look in vain twice as many
-expectations as before go by without one, until there is a look for one in a thousand; one that is not in vain sets that
-back. Where there is one processor the peer needs it, and nothing is looked for. And where others want the processors,
-they take them from whoever always has something to do, and leave them to whoever slept before: a loop that is
-interrupted more than once in each look sleeps as ever for a while.
+If it does not, because the peer is far, idle or busy, the time is wasted. So after each look in vain twice as many
+expectations as before go by without one, until there is a look for one in a thousand; a look that finds something
+begins that count anew. Where there is one processor, the peer needs it, and nothing is looked for. And where others
+want the processors, the scheduler takes them from those who always have something to do and gives them to those who
+slept: a loop that is interrupted more than once in each look sleeps as usual for a while.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CROWDED_UNHEEDED: Final = 256
 
 
 class BusyPolling:
-    """Looks for one kind of input, which tend to be all worthwhile or all in vain."""
+    """Looks for one kind of input: looks for the same kind tend to be all worthwhile, or all in vain."""
 
     __slots__ = (
         "_clock",

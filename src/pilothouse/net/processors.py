@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 import resource
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -18,21 +17,20 @@ _OWN: Final = Path("/proc/self/cgroup")
 _GROUPS: Final = Path("/sys/fs/cgroup")
 
 
-@cache
-def processors(own: Path = _OWN, groups: Path = _GROUPS) -> int:
+def processors() -> int:
     """Those that it is kept from neither by its affinity nor by a limit, where the system knows such things."""
     affinity = getattr(os, "sched_getaffinity", None)
     count = os.cpu_count() or 1 if affinity is None else len(affinity(0))
-    return max(1, int(min(count, _limit(own, groups))))
+    return max(1, int(min(count, _LIMIT)))
 
 
 def interruptions() -> int:
-    """How often this thread was taken the processor while it had something to do; 0 where nobody counts."""
+    """How often the processor was taken from this thread while it had something to do; 0 where nobody counts."""
     who = getattr(resource, "RUSAGE_THREAD", None)
     return 0 if who is None else resource.getrusage(who).ru_nivcsw
 
 
-def _limit(own: Path, groups: Path) -> float:
+def limit(own: Path, groups: Path) -> float:
     """The least that the process's control group, or one that it is part of, may use."""
     try:
         lines = own.read_text().splitlines()
@@ -61,3 +59,7 @@ def _limit_of(group: Path) -> float:
         return int(used) / int(period) if int(used) > 0 else math.inf
     except (ValueError, ZeroDivisionError):  # "max", for one
         return math.inf
+
+
+_LIMIT: Final = limit(_OWN, _GROUPS)
+"""Read when this is imported: on the event loop no files are."""

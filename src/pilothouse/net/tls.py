@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pilothouse.net.odd_certificates import unreadable
 from pilothouse.net.tls_names import GROUPS, VERSIONS, openssl_ciphers
 
 logger = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ def _names_in(cert_file: str) -> list[str]:
     names = [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except unreadable(x509.ExtensionNotFound):
         return names
     return [*names, *alternatives.get_values_for_type(x509.DNSName)]
 

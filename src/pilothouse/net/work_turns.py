@@ -32,7 +32,7 @@ TURN_SECONDS: Final = 0.004
 
 
 class _Waiting(Protocol):
-    """Who stands in line. He looks for himself whether those before him left a place."""
+    """A task or a call in line. It finds out for itself whether those before it have left a place."""
 
     def wake(self) -> None:
         """Look in the next turn."""

@@ -14,7 +14,8 @@ from pilothouse.apis.strategy import Strategy
 from pilothouse.machinery.gvk import GroupResource, GroupVersion
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec
-from pilothouse.registry.store.store import IsStale, Reservations, Store
+from pilothouse.registry.store.reservations import Reservations
+from pilothouse.registry.store.store import IsStale, Store
 from pilothouse.registry.store.stored_form import BuiltInForm, MediaType
 from pilothouse.storage.cacher import Cacher, ResourceCache
 

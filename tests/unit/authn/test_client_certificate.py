@@ -3,6 +3,10 @@ import datetime
 import ssl
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pilothouse.authn.authenticator import InvalidCredentials, Union
 from pilothouse.authn.certificate_chain import InvalidCertificate, parse_authorities, verify_chain
@@ -41,6 +45,32 @@ async def test_identity_of_a_certificate(authority, certificates, make_request):
     (credential,) = found.user.extra["authentication.kubernetes.io/credential-id"]
     assert credential.startswith("X509SHA256=")
     assert len(credential) == len("X509SHA256=") + 64
+
+
+def odd_certificates():
+    """Certificates that cryptography does not read, or not whole, as anybody may make them for himself."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW - DAY, NOW + DAY)
+
+    def made(*extensions):
+        filled = builder
+        for oid, value in extensions:
+            odd = x509.UnrecognizedExtension(x509.ObjectIdentifier(oid), value)
+            filled = filled.add_extension(odd, critical=False)
+        return filled.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+    twice = made(("1.2.3.4.17", b"\x05\x00"), ("1.2.3.4.18", b"\x05\x00"))
+    return {
+        "a name of a kind nobody knows": made(("2.5.29.17", b"\x30\x02\xa3\x00")),
+        "an extension that stands twice": twice.replace(b"\x2a\x03\x04\x12", b"\x2a\x03\x04\x11"),
+        "a version that there is not": made().replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x06"),
+    }
+
+
+@pytest.mark.parametrize("what", odd_certificates())
+async def test_odd_certificates_of_strangers_are_refused(certificates, make_request, what):
+    with pytest.raises(InvalidCredentials, match="x509: malformed"):
+        await ClientCertificate(certificates).authenticate(make_request(certificate=odd_certificates()[what]))
 
 
 async def test_no_certificate_and_no_common_name_are_no_opinion(authority, certificates, make_request):

@@ -10,13 +10,7 @@ import orjson
 
 from pilothouse.apis.apiextensions.schema.compiled import ObjectSchema
 from pilothouse.apis.apiextensions.schema.embedded import coerce_metadata
-from pilothouse.endpoints.input import (
-    Expected,
-    StrictErrors,
-    cannot_handle,
-    interpret,
-    other_version,
-)
+from pilothouse.endpoints.expected import Expected, StrictErrors, cannot_handle, interpret, other_version
 from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.gvk import GroupVersionKind
 from pilothouse.machinery.schema.decoding import DecodeError

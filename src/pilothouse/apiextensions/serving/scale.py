@@ -11,7 +11,7 @@ from pilothouse.apiextensions.serving.columns import AGE, table_columns
 from pilothouse.apiextensions.serving.strategies import ScaleErrors
 from pilothouse.apis import types
 from pilothouse.apis.resources import Resource
-from pilothouse.endpoints.input import Expected, interpret
+from pilothouse.endpoints.expected import Expected, interpret
 from pilothouse.endpoints.schemes import CUSTOM_SCALES
 from pilothouse.endpoints.scope import ResourceScope
 from pilothouse.endpoints.subresources.scale_store import ScaleStore, make_scale

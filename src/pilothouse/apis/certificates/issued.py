@@ -12,6 +12,7 @@ from pilothouse.apis.certificates.x509 import read_certificate, read_request
 from pilothouse.machinery import times
 from pilothouse.machinery.field_errors import OMIT_VALUE, FieldError, Path, invalid, required, too_long
 from pilothouse.machinery.objects import Object
+from pilothouse.net.odd_certificates import unreadable
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -54,7 +55,7 @@ def _name_errors(leaf: Certificate) -> list[FieldError]:
 
     try:
         names = leaf.extensions.get_extension_for_class(SubjectAlternativeName).value
-    except (ExtensionNotFound, ValueError):
+    except unreadable(ExtensionNotFound):
         return []
     errs = []
     for name in names.get_values_for_type(DNSName):

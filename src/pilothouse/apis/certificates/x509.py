@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pilothouse.apis.certificates.asn1 import describe_error
 from pilothouse.apis.certificates.pem import blocks
+from pilothouse.net.odd_certificates import unreadable
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, CertificateSigningRequest
@@ -18,7 +19,7 @@ def read_request(der: bytes) -> CertificateSigningRequest | None:
 
     try:
         return load_der_x509_csr(der)
-    except ValueError:
+    except unreadable():
         return None
 
 
@@ -28,7 +29,7 @@ def read_certificate(der: bytes) -> Certificate | None:
 
     try:
         return load_der_x509_certificate(der)
-    except ValueError:
+    except unreadable():
         return None
 
 
@@ -137,7 +138,7 @@ def is_authority(certificate: Certificate) -> bool:
 
     try:
         return certificate.extensions.get_extension_for_class(BasicConstraints).value.ca
-    except (ExtensionNotFound, ValueError):
+    except unreadable(ExtensionNotFound):
         return False
 
 

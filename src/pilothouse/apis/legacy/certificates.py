@@ -20,6 +20,7 @@ from pilothouse.apis.strategy import Strategy
 from pilothouse.machinery import base64_text
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import NODES_GROUP
+from pilothouse.net.odd_certificates import unreadable
 
 _USAGES: Final = ("digital signature", "key encipherment")
 _OPTIONAL: Final = "key encipherment"
@@ -75,7 +76,7 @@ def signer_of(pem: bytes, usages: list[str]) -> str:
     try:
         extension = request.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         subjects = list(extension.value)
-    except (x509.ExtensionNotFound, ValueError):
+    except unreadable(x509.ExtensionNotFound):
         subjects = []
     wanted = frozenset(usages) - {_OPTIONAL}
     if not subjects and wanted == _CLIENT:

@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pilothouse.apis.certificates.x509 import check_signature
 from pilothouse.controllers.certificates.requests import Requested
+from pilothouse.net.odd_certificates import unreadable
 
 _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)
@@ -133,4 +134,6 @@ def _extensions(requested: Requested, authority: x509.Certificate) -> list[tuple
         found.append((alternatives.value, alternatives.critical))
     except x509.ExtensionNotFound:
         pass
+    except unreadable() as error:
+        raise CannotSign(f"unable to read the extensions of the certificate request: {error}") from None
     return found

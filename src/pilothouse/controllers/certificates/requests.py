@@ -13,6 +13,7 @@ from pilothouse.apis.certificates.pem import blocks
 from pilothouse.apis.certificates.x509 import read_request
 from pilothouse.machinery import base64_text
 from pilothouse.machinery.objects import Object
+from pilothouse.net.odd_certificates import unreadable
 
 CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -51,7 +52,7 @@ class Requested:
         """The alternative names of a kind."""
         try:
             names = self.pkcs10.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (x509.ExtensionNotFound, ValueError):
+        except unreadable(x509.ExtensionNotFound):
             return []
         return list(names.get_values_for_type(kind))
 

@@ -53,7 +53,7 @@ async def compress(response: Response) -> Response:
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Nothing comes of most pieces, which is given as well: whoever takes it looks at the time in between."""
+    """Most pieces give no bytes yet. That is yielded as well, for whoever sends them to look at the time in between."""
     writer = _stream()
     for piece in pieces:
         for at in range(0, len(piece), _SLICE):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from pilothouse.apis import types
-from pilothouse.endpoints.input import TYPE_META, unknown_conversion
+from pilothouse.endpoints.expected import TYPE_META, unknown_conversion
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.schemes import find_kind, unknown_internal_kind, unknown_kind
 from pilothouse.endpoints.scope import ResourceScope

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from pilothouse.endpoints.expected import StrictErrors, strict_errors
 from pilothouse.endpoints.identity import check_identity
-from pilothouse.endpoints.input import StrictErrors, keep_reset, repeated_fields, strict_errors
+from pilothouse.endpoints.input import keep_reset, repeated_fields
 from pilothouse.endpoints.offloading import offload
 from pilothouse.endpoints.patch.documents import (
     Places,

@@ -10,7 +10,7 @@ from pilothouse.apis.deprecations import deprecation_of
 from pilothouse.apis.resources import Resource, Subresource, package_of
 from pilothouse.apis.strategy import Column, Strategy
 from pilothouse.endpoints.admission import Admission
-from pilothouse.endpoints.input import Expected
+from pilothouse.endpoints.expected import Expected
 from pilothouse.endpoints.negotiation import ALL_TRANSFORMS, METADATA_ALONE
 from pilothouse.endpoints.scope import Endpoint, EndpointVerb, ResourceScope, Verb
 from pilothouse.machinery.field_manager import FieldManager

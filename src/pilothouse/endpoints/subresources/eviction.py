@@ -17,6 +17,7 @@ from typing import Final
 from pilothouse.apis.resources import Resource, Subresource
 from pilothouse.apis.strategy import Context
 from pilothouse.endpoints.admission import Admission
+from pilothouse.endpoints.delete_options import options_from
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.responses import object_response
 from pilothouse.endpoints.scope import Endpoint, ResourceScope
@@ -24,7 +25,6 @@ from pilothouse.endpoints.subresources.budgets import Budgets, retry_later
 from pilothouse.endpoints.subresources.endpoints import StoreOf, expected_kind, working_endpoint
 from pilothouse.endpoints.subresources.pod_conditions import has_true_condition, set_pod_condition
 from pilothouse.endpoints.subresources.submission import Submission, read_submission
-from pilothouse.endpoints.verbs.delete import options_from
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind, GroupVersionKind

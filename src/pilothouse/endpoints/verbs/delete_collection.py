@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pilothouse.endpoints.delete_options import read_delete_options
 from pilothouse.endpoints.list_options import list_options
 from pilothouse.endpoints.negotiation import negotiate
 from pilothouse.endpoints.output.objects import list_response
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.endpoints.scope import ResourceScope
-from pilothouse.endpoints.verbs.delete import deletion_admission, read_delete_options
+from pilothouse.endpoints.verbs.delete import deletion_admission
 from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import invalid
 from pilothouse.machinery.gvk import GroupKind

@@ -35,9 +35,9 @@ _is_in_key: Final = re.compile(rb'\0(?:[^"\\]++|\\.)*+":').search
 
 
 class KnownMessages:
-    """Writes the values of one struct, and remembers the latest: by their text, the pieces between drawn names.
+    """Writes the values of one struct, and remembers the latest.
 
-    Those before the node and those behind it.
+    By their text it knows the pieces between drawn names, those before the node and those behind it.
     """
 
     __slots__ = ("_encode", "_known")

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from pilothouse.net.odd_certificates import unreadable
+
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, GeneralName
 
@@ -48,7 +50,7 @@ def explain_refusal(refused: RefusedCertificate, host: str, now: datetime) -> st
     """What Go says of it; less where the certificate cannot be read."""
     try:
         words = _explain(refused, host, now)
-    except Exception:  # cryptography has one of its own for each oddity of what others have made
+    except unreadable():
         words = ""
     return _PREFIX + (words or _explain_code(refused.reason))
 
@@ -152,7 +154,7 @@ def _hint(leaf: Certificate, refused: RefusedCertificate) -> str:
             name = _common_name(authority) or f"serial:{authority.serial_number}"
             what = f'"{_explain_signature(authority)}" while trying to verify candidate authority certificate "{name}"'
             return f" (possibly because of {what})"
-        except (TypeError, ValueError):
+        except unreadable(TypeError):
             continue
     return ""
 

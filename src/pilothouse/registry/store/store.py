@@ -1,22 +1,25 @@
-"""One store per stored resource: reads from the cache, writes through it, under the resource's strategy.
+"""One store per stored resource: reads from the cache (``reading.py``), writes through it, under a strategy.
 
-Reads give cached entries and never decode. Writes decode the stored object, let ``rest`` and the strategy work on it,
-and are optimistic: a write that meets a newer revision is made again from the newer object, which refuses it where the
-client insisted on a version. Whatever a write returns is already in the cache, so a client reads its own writes.
+Writes decode the stored object, let ``rest`` and the strategy work on it, and are optimistic: a write that meets a
+newer revision is made again from the newer object, which refuses it where the client insisted on a version. Whatever a
+write returns is already in the cache, so a client reads its own writes.
+
+    create  ─►  _create_once: reserve ─► _check_new: judge, validating admission ─► _write_new
+    update  ─►  _change: the change ─► _update_once: reserve ─► judge, validating admission ─► _replace
+    delete      in ``removal.py``, with ``remove`` at its end
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from pilothouse.apis import types
 from pilothouse.apis.gated import Places, drop_gated, find_gated
 from pilothouse.apis.resources import Resource
 from pilothouse.apis.strategy import Context, Strategy
 from pilothouse.machinery import errors, large_json
-from pilothouse.machinery.addressing import check_looked_up, is_doubtful
 from pilothouse.machinery.field_errors import Path, invalid
 from pilothouse.machinery.gvk import GroupKind
 from pilothouse.machinery.lazy import lazy
@@ -24,25 +27,24 @@ from pilothouse.machinery.names import generate_name
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.schema.emptied import Emptied, forget, note_always_written
 from pilothouse.machinery.schema.raw import Texts, Writing, read_texts
-from pilothouse.machinery.spans import Span
 from pilothouse.machinery.weights import weight_of
 from pilothouse.machinery.workers import LONG, attempted, weighed
 from pilothouse.registry.rest.before_create import before_create, ensure_namespace
 from pilothouse.registry.rest.before_update import before_update
 from pilothouse.registry.rest.deletion import DEFAULT_DELETING, Deleting
 from pilothouse.registry.store.codec import ObjectCodec, with_version
+from pilothouse.registry.store.reading import StoreReader
+from pilothouse.registry.store.reservations import Reservation, Reservations
 from pilothouse.registry.store.sizing import SURELY_FITS
-from pilothouse.registry.store.versions import names_version, parse_version, too_large_version
-from pilothouse.storage.backends.contract import Conflict, Foreseen, FutureRevision, KeyExists
-from pilothouse.storage.cacher import Entry, ResourceCache, UnreadEntry, field_value
+from pilothouse.registry.store.versions import names_version, parse_version
+from pilothouse.storage.backends.contract import Conflict, KeyExists
+from pilothouse.storage.cacher import Entry, ResourceCache
 
 _RANDOM: Final = random.Random()
 """For generated names: to seed one takes 25 µs, and a thousand definitions have a store for each version."""
 CONFLICT: Final = "the object has been modified; please apply your changes to the latest version and try again"
-_DECODED: Final = "decoded"
 _AS_WRITTEN: Final = "as written"  # kept with entries known to be stored as they would be written today
 _NAME_ATTEMPTS: Final = 8
-_WAIT_SECONDS: Final = 3.0
 
 ValidatingAdmission = Callable[[Object, Object | None], Awaitable[None]]
 """Validating admission: (object, old object) → returns, or raises the refusal."""
@@ -52,35 +54,7 @@ Change = Callable[[Object | None], Awaitable[Object]]
 """Makes the wanted object from the stored one (None when there is none yet). May be called again after a conflict."""
 
 
-class Reservation(Protocol):
-    """What one write has reserved."""
-
-    async def commit(self) -> None:
-        """The write is done: give back what it no longer needs."""
-        ...
-
-    async def undo(self) -> None:
-        """The write failed: give back what was reserved for it."""
-        ...
-
-
-class Reservations(Protocol):
-    """Things outside the object that it needs for itself, such as a service's addresses and ports."""
-
-    async def allocate_create(self, ctx: Context, obj: Object, /) -> Reservation:
-        """Reserve for a new object, and note it in the object."""
-        ...
-
-    async def allocate_update(self, ctx: Context, obj: Object, old: Object, /) -> Reservation:
-        """Reserve what the change needs, and note it in the object."""
-        ...
-
-    async def release(self, obj: Object, /) -> None:
-        """Give back everything of an object that has gone."""
-        ...
-
-
-class Store:
+class Store(StoreReader):
     """All objects of one resource."""
 
     def __init__(
@@ -100,159 +74,22 @@ class Store:
         deleting: Deleting = DEFAULT_DELETING,
         reads_newest: bool = False,
     ) -> None:
-        self.reads_newest = reads_newest
-        """Whether every read is as new as the store, also of those who would take older ones."""
-        self.deleting = deleting
-        self.resource = resource
+        super().__init__(
+            resource, cache, codec, root, oldest_watch=oldest_watch, converts=converts, reads_newest=reads_newest
+        )
         self.strategy = strategy
-        self.cache = cache
-        self.codec = codec
-        self.root = root
-        self.prefix = f"{root}/{resource.key}/"
-        self.oldest_watch = oldest_watch
-        """The first revision that watches may start from: custom resources have no history from before."""
+        self.deleting = deleting
         self._ttl = ttl_seconds
         self._random = _RANDOM
         self.reservations = reservations
         self._is_stale = is_stale
         self._gates = gates
         """The feature gates that are on; None where no fields depend on any."""
-        self.converts = converts
-        """Whether ``prepare`` and ``stored_form`` have something to wait for."""
 
     @lazy
     def _gated(self) -> Places | None:
         """Where fields of features that are off can be."""
         return None if self._gates is None else find_gated(self.resource.type_name, self._gates)
-
-    def field_value(self, entry: Entry, name: str) -> str:
-        """A selectable field's value, as this store's version has it."""
-        return field_value(entry, name)
-
-    async def prepare_list(self, entries: Sequence[Entry]) -> None:
-        """The same as ``prepare`` for the items of a list, which has words of its own for what fails."""
-        await self.prepare(entries)
-
-    async def wait_initialized(self) -> None:
-        """To be waited for before lists and watches are served, where others have a part in reading what is stored.
-
-        Raises a Status while that fails.
-        """
-
-    async def prepare_change(self, entry: Entry) -> None:
-        """The same as ``prepare`` for an entry that is to be changed."""
-        await self.prepare((entry,))
-
-    async def prepare(self, entries: Sequence[Entry]) -> None:
-        """To be waited for before entries are decoded, where others have a part in that (conversion by webhook)."""
-
-    async def stored_form(self, ctx: Context, obj: Object) -> Object:
-        """An object's form in storage, to be waited for likewise; the context hears how long it has become."""
-        return obj
-
-    def weight(self, entry: Entry) -> int:
-        """How long an entry is that has been prepared, in bytes."""
-        return len(entry.data)
-
-    # Reading
-
-    def dry_key(self, namespace: str, name: str) -> str:
-        """What dry runs call the place of an object: they do not reach storage, which has the root."""
-        return self.key(namespace, name).removeprefix(self.root)
-
-    def key(self, namespace: str, name: str) -> str:
-        """Where an object is kept."""
-        return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else self.prefix + name
-
-    def key_of_named(self, namespace: str, name: str) -> str:
-        """The same for a name in a path. Raises the 400 for one that nothing stored can have."""
-        if is_doubtful(name):
-            check_looked_up(name)
-        return self.key(namespace, name)
-
-    async def get(self, namespace: str, name: str, version: str = "", foreseen: Foreseen | None = None) -> Entry:
-        """The entry, at least as new as ``version`` says. Raises the 404 Status.
-
-        Without a version it is as new as the store, or as it was when ``foreseen`` was begun.
-        """
-        key, cache = self.key_of_named(namespace, name), self.cache
-        if version:
-            if not cache.ready:
-                await cache.wait_ready()
-            await self.wait_for(version)
-            if self.reads_newest:
-                await cache.wait_fresh()
-        elif not cache.is_fresh():
-            with Span("cacher.Get", {"type": self.resource.name}):
-                await cache.wait_fresh(foreseen)
-        entry = cache.get(key)
-        if entry is None:
-            raise errors.not_found(self.resource.group_resource, name)
-        return entry
-
-    async def wait_for(self, version: str) -> None:
-        """Wait until the cache has reached a resourceVersion; 504 when that takes too long.
-
-        No number is 500, and 400 where kube-apiserver has no cache.
-        """
-        try:
-            wanted = parse_version(version)
-        except ValueError as error:
-            told = _bad_version(version, error)
-            refused = errors.bad_request(f"invalid resource version: {told}")
-            raise (refused if self.reads_newest else errors.generic(told)) from None
-        if wanted:
-            await self.reach(wanted)
-
-    async def reach(self, revision: int) -> None:
-        """Wait until the cache has reached a revision; 504 when that takes too long."""
-        try:
-            await self.cache.wait_for(revision, _WAIT_SECONDS)
-        except FutureRevision as late:
-            raise too_large_version(revision, late.current) from None
-
-    def decode(self, entry: Entry) -> Object:
-        """A fresh object of the entry; the caller may change it."""
-        obj: Object = large_json.loads(entry.data)
-        return obj
-
-    async def read(self, entry: Entry) -> Object:
-        """The same, made aside if it is long."""
-        return await weighed(self.weight(entry), self.decode, entry)
-
-    async def read_shared(self, entries: Sequence[Entry]) -> list[Object]:
-        """What ``shared`` gives of each, made aside if what nobody has decoded yet is long."""
-        unread = sum(len(entry.data) for entry in entries if entry.forms is None or _DECODED not in entry.forms)
-        return await weighed(unread, lambda: [self.shared(entry) for entry in entries])
-
-    def shared(self, entry: Entry) -> Object:
-        """The object of the entry, decoded once for all who only read it: nobody may change it."""
-        forms = entry.forms
-        found: Object | None = None if forms is None else forms.get(_DECODED)
-        if found is None:
-            found = self.decode(entry)
-            entry.keep(_DECODED, found)
-        return found
-
-    def passing(self, entry: Entry, wanted: frozenset[str] | None = None) -> Object:
-        """The object of the entry for whoever only reads it and does not keep it: nothing is kept with the entry.
-
-        Whoever needs some fields only may get no others, and these as they are stored, without defaults.
-        """
-        forms = entry.forms
-        found: Object | None = None if forms is None else forms.get(_DECODED)
-        if found is None and wanted is not None and type(entry) is UnreadEntry and (stored := entry.stored) is not None:
-            found = self.codec.read_partly(stored, wanted)
-        return self.decode(entry) if found is None else found
-
-    async def _whole(self, entry: Entry) -> Object:
-        """The object of the entry with what is stored and not shown; without it where the entry is outdated."""
-        found = await self.cache.stored(entry.key)
-        if found is None or found.revision != entry.revision:
-            return await self.read(entry)
-        obj = self.codec.whole(found.value)
-        obj["metadata"]["resourceVersion"] = str(entry.revision)
-        return obj
 
     # Creating
 
@@ -564,6 +401,16 @@ class Store:
         elif version != entry.revision:
             raise errors.conflict(self.resource.group_resource, name, CONFLICT)
 
+    async def _changes_nothing(self, ctx: Context, obj: Object, old: Object, entry: Entry, judged: bytes) -> bool:
+        """Whether nothing is to be written: of what is shown, of what is not, or because its encryption is outdated."""
+        if ctx.raw_changed or not self.is_unchanged(obj, old, entry):
+            return False
+        if self._is_stale is not None and await self._is_stale(entry.key):
+            return False
+        if not self.codec.hides(obj):
+            return True
+        return await self._whole(entry) == {**large_json.loads(judged), "metadata": old["metadata"]}
+
     def _may_be_outdated(self, entry: Entry) -> bool:
         """Whether an object may be stored in an older version, in another form, or without a newer default.
 
@@ -586,12 +433,9 @@ class Store:
                 await self.remove(entry.key, entry.revision, obj)
             data = await weighed(entry.size, self.codec.encode, obj)
             return self.codec.entry_of(entry.key, obj, data, entry.revision)
-        unchanged = not ctx.raw_changed and self.is_unchanged(obj, old, entry)
-        stale = unchanged and self._is_stale is not None and await self._is_stale(entry.key)
-        if unchanged and not stale and self.codec.hides(obj):
-            unchanged = await self._whole(entry) == {**large_json.loads(judged), "metadata": old["metadata"]}
-        doubtful = unchanged and not stale and not ctx.dry_run and self._may_be_outdated(entry)
-        if unchanged and not stale and not doubtful:
+        unchanged = await self._changes_nothing(ctx, obj, old, entry, judged)
+        doubtful = unchanged and not ctx.dry_run and self._may_be_outdated(entry)
+        if unchanged and not doubtful:
             return entry
         if self.converts:
             obj = await self.stored_form(ctx, obj)
@@ -633,7 +477,3 @@ def _is_finished(metadata: dict[str, Any]) -> bool:
         and not metadata.get("finalizers")
         and not metadata.get("deletionGracePeriodSeconds")
     )
-
-
-def _bad_version(version: str, error: ValueError) -> str:
-    return f'resourceVersion: Invalid value: "{version}": {error}'

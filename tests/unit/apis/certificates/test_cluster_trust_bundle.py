@@ -1,5 +1,6 @@
 """Cluster trust bundles."""
 
+import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,6 +40,18 @@ def certificate(key: Any = KEY, *, ca: bool = False, hours: int = 24) -> str:
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
 
 
+def odd(old: bytes, new: bytes) -> str:
+    """A certificate that cryptography does not read, or not whole."""
+    der = ssl.PEM_cert_to_DER_cert(certificate(ca=True))
+    assert der.count(old) == 1
+    return ssl.DER_cert_to_PEM_cert(der.replace(old, new))
+
+
+VERSION_SEVEN = odd(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x06")
+CONSTRAINTS = b"\x06\x03\x55\x1d\x13\x01\x01\xff\x04\x05\x30\x03\x01\x01\xff"
+ODD_NAMES = odd(CONSTRAINTS, b"\x06\x03\x55\x1d\x11\x01\x01\xff\x04\x05\x30\x03\xa3\x01\xff")
+
+
 def bundle(text: str, signer: str = "", name: str = "b") -> Object:
     body = {"metadata": {"name": name}, "spec": {"trustBundle": text, "signerName": signer}}
     return decode(types.struct("certificates.v1.ClusterTrustBundle"), body)[0]
@@ -53,6 +66,8 @@ def bundle(text: str, signer: str = "", name: str = "b") -> Object:
         (certificate(ca=True) * 2, ["duplicate trust anchor (indices [0 1])"]),
         ("-----BEGIN KEY-----\nAAAA\n-----END KEY-----\n", ["entry 0 has bad block type: KEY"]),
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", ["entry 0 does not parse as X.509"]),
+        (VERSION_SEVEN, ["entry 0 does not parse as X.509"]),
+        (ODD_NAMES, ["entry 0 does not have the CA bit set"]),
         ("-----BEGIN CERTIFICATE-----\nA: b\n\nAAAA\n-----END CERTIFICATE-----\n", ["entry 0 has PEM block headers"]),
     ],
 )

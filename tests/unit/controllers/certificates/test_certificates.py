@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pilothouse.controllers.certificates.authority import lifetime
+from pilothouse.controllers.certificates.authority import Authority, CannotSign, lifetime
 from pilothouse.controllers.certificates.cleaner import is_over
 from pilothouse.controllers.certificates.requests import (
     CLIENT,
@@ -157,7 +157,7 @@ def test_the_names_of_bundles() -> None:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[RunningControllers]:
+def authority_files(tmp_path: Path) -> tuple[str, str]:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")])
     start = datetime.now(UTC) - timedelta(days=1)
     builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, start, start + timedelta(days=100))
@@ -167,8 +167,23 @@ async def cluster(tmp_path: Path) -> AsyncIterator[RunningControllers]:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (tmp_path / "ca.key").write_bytes(private)
-    ca = str(tmp_path / "ca.crt")
-    settings = ManagerSettings(ca, ca, str(tmp_path / "ca.key"))
+    return str(tmp_path / "ca.crt"), str(tmp_path / "ca.key")
+
+
+def test_a_request_that_cannot_be_read_whole_is_not_signed(authority_files: tuple[str, str]) -> None:
+    odd = x509.UnrecognizedExtension(x509.ObjectIdentifier("2.5.29.17"), b"\x30\x02\xa3\x00")
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
+    builder = x509.CertificateSigningRequestBuilder(name).add_extension(odd, critical=False)
+    pem = builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    asked = {"spec": {"request": base64.b64encode(pem).decode(), "usages": ["client auth"]}}
+    with pytest.raises(CannotSign, match="unable to read the extensions"):
+        Authority(*authority_files).sign(read(asked), 3600, datetime.now(UTC))
+
+
+@pytest.fixture
+async def cluster(authority_files: tuple[str, str]) -> AsyncIterator[RunningControllers]:
+    ca, key = authority_files
+    settings = ManagerSettings(ca, ca, key)
     modules = ("certificates.approver", "certificates.signer", "certificates.cleaner", "certificates.trust_bundles")
     async with RunningControllers(*modules, settings=settings) as running:
         yield running

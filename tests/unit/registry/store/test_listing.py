@@ -146,7 +146,7 @@ async def test_the_past_of_one_name(store: Store) -> None:
 
 
 async def test_a_version_that_does_not_come(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pilothouse.registry.store.store._WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("pilothouse.registry.store.reading._WAIT_SECONDS", 0.01)
     far = await add(store, "a") + 1000
     for options in (
         ListOptions(version=str(far)),

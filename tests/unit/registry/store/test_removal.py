@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilothouse.apis.strategy import Context
-from pilothouse.endpoints.verbs.delete import options_from, options_object
+from pilothouse.endpoints.delete_options import options_from, options_object
 from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.objects import Object
 from pilothouse.registry.rest.deletion import DeleteOptions

@@ -1,7 +1,6 @@
 """The live log of an etcd cluster: one watch over all keys, so that no revision is without an event.
 
-(Where `sight.py` finds that only some keys may be seen, revisions of others are passed by asking the watch how far it
-is.) That completeness is what everything here rests on:
+That completeness is what everything here rests on:
 
 * How far the followers are is always known exactly; "is the cache up to date" needs no progress notifications, whose
   answers are not to be trusted before etcd 3.5.13.
@@ -10,6 +9,9 @@ is.) That completeness is what everything here rests on:
 
     delivered 41 ─ own write acknowledged at 42 ─► 42 delivered ─ watch brings 42 (dropped), 43 ─► 43 delivered
     delivered 41 ─ own write acknowledged at 43 ─► held ─ watch brings 42 ─► 42, 43 delivered
+
+Where `sight.py` finds that only some keys may be seen, revisions of other keys bring no event. Then the watch is asked
+how far it is, while somebody waits for a revision.
 
 A stream that breaks is taken up where it stopped, at another member. If that place has been compacted meanwhile, or is
 one that etcd has not reached (it was restored from a backup, or has lost what it acknowledged), followers are told, and
@@ -102,7 +104,7 @@ class LiveLog:
                     waited = 0.0
 
     def _ask_for_progress(self) -> float:
-        """Ask how far the watch is; in how many seconds to ask again. etcd passes over who asks while it catches up."""
+        """Ask how far the watch is; in how many seconds to ask again. etcd ignores the question while it catches up."""
         if self._watch is not None:
             with suppress(CallFailed):
                 self._watch.request_progress()
@@ -210,7 +212,7 @@ class LiveLog:
         self._deliver(events, last)
 
     def _pass_to(self, revision: int) -> None:
-        """The watch is this far, which was asked for: what it has not brought so far is none of ours."""
+        """The watch has answered that it is this far: what it has not brought of that is of other keys."""
         if revision > self.revision:
             self._acknowledged = {at: event for at, event in self._acknowledged.items() if at > revision}
             self._deliver([], revision)

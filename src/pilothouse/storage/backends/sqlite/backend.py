@@ -26,11 +26,12 @@ from pilothouse.storage.backends.live_feeds import LiveFeed, LiveFeeds
 from pilothouse.storage.backends.sqlite import compaction
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, examine
+from pilothouse.storage.backends.sqlite.known_log import Outcome
 from pilothouse.storage.backends.sqlite.readers import Readers
 from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
 from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
 from pilothouse.storage.backends.sqlite.schema import compacted_revision
-from pilothouse.storage.backends.sqlite.writer import Outcome, Task, Writer
+from pilothouse.storage.backends.sqlite.writer import Task, Writer
 from pilothouse.storage.backends.sqlite.writing import MAX_BATCH, QueuedWrite
 from pilothouse.storage.backends.watching import watch_log
 
@@ -73,7 +74,7 @@ class SQLiteBackend:
         """Why the store cannot be used just now; empty if it can."""
         if self._writer is None:
             return "the store is not open"
-        return self._writer.trouble
+        return self._writer.log.trouble
 
     @property
     def is_open(self) -> bool:
@@ -138,13 +139,13 @@ class SQLiteBackend:
         return watch_log(self, prefix, after)
 
     async def current_revision(self) -> int:
-        return await self._perform(self._require_writer().synchronise)
+        return await self._perform(self._require_writer().log.synchronise)
 
     def foresee(self) -> None:
         return None
 
     def unseen_revision(self) -> int | None:
-        return self._require_writer().foreign_revision()
+        return self._require_writer().log.foreign_revision()
 
     async def compact(self, revision: int) -> None:
         await self._perform(lambda connection: compaction.mark_compacted(connection, revision))
@@ -159,11 +160,11 @@ class SQLiteBackend:
 
     async def maintain(self) -> None:
         """One round of upkeep: expire keys whose time is over, notice other processes, forget old history."""
-        writer = self._require_writer()
-        while await self._perform(writer.expire) == MAX_BATCH:
+        log = self._require_writer().log
+        while await self._perform(log.expire) == MAX_BATCH:
             pass
-        if writer.trouble:
-            await self._perform(writer.probe)
+        if log.trouble:
+            await self._perform(log.probe)
         revision = await self.current_revision()
         if self._clock.is_due and revision != self._seen_revision:
             await self._perform(self._clock.remember)

@@ -25,9 +25,9 @@ MOST_BYTES = 1 << 20
 LOOK_SECONDS = 0.0004
 """For how long the next statement is looked for without sleeping, where it tends to come so soon."""
 MOST_UNHEEDED = 1024
-"""How many statements are not looked behind for, at most, where that was in vain."""
+"""How many statements are followed by no look, at most, where looks were in vain."""
 LOOKS = 16
-"""After so many looks it is counted how often others took the processor: a busy machine is not for looking around."""
+"""After so many looks it is counted how often others took the processor: on a busy machine nothing is looked for."""
 CROWDED_UNHEEDED = 256
 _SETTINGS = ("busy_timeout = 5000", "synchronous = FULL", "wal_autocheckpoint = 4000")
 
