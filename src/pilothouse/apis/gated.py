@@ -116,7 +116,7 @@ def drop_gated(places: Places, obj: Object, old: Object | None) -> bool:
     if isinstance(obj, Emptied):
         _forget_gated(places, obj)
     found: list[Found] = []
-    _look(places, obj, None, found)
+    _look(places, obj, None, found, old)
     if not found:
         return False
     used: list[Found] = []
@@ -129,7 +129,10 @@ def drop_gated(places: Places, obj: Object, old: Object | None) -> bool:
     return bool(dropped)
 
 
-def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found]) -> None:
+def _look(
+    places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found], old: Object | None = None
+) -> None:
+    """Find fields of features that are off; not in what is as in the ``old`` object, which uses them then."""
     each = places.each
     if each is not None:
         for item in value if value.__class__ is list else value.values():
@@ -139,7 +142,7 @@ def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: 
         return
     for name, rule, below, always in places.fields:
         item = value.get(name)
-        if item is None:
+        if item is None or (old is not None and item == old.get(name)):
             continue
         if rule is not None and item != []:
             found.append(Found(rule, value, name, always, around))

@@ -144,15 +144,15 @@ class Expected:
         return gvk == self.gvk or gvk in self.also
 
     def decode(
-        self, value: Any, *, owned: bool = False, applied: bool = False
+        self, value: Any, *, owned: bool = False, applied: bool = False, stored: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], StrictErrors | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
 
-        ``owned`` allows the object to be made of the value's own parts. What an apply gives is no body: custom
-        resources keep its nulls.
+        ``owned`` allows the object to be made of the value's own parts, and not to look into those that are as in the
+        ``stored`` one. What an apply gives is no body: custom resources keep its nulls.
         """
         try:
-            obj, unknown = decode(self.struct, value, noting=True, owned=owned)
+            obj, unknown = decode(self.struct, value, noting=True, owned=owned, stored=stored)
         except DecodeError as error:
             raise gravest(self.struct, value, error) from None
         return obj, (lambda: strict_errors(self, value)) if unknown else None
@@ -189,12 +189,15 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
 
 
 async def read_object(
-    request: APIRequest, expected: Expected, known: KnownBodies | None = None
+    request: APIRequest,
+    expected: Expected,
+    known: KnownBodies | None = None,
+    stored: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], WriteOptions]:
     """The body of a create or update, decoded, and its options.
 
     The object is in the endpoint's version. It keeps its kind and apiVersion, filled in where missing. Bodies that are
-    ``known`` are not looked at again.
+    ``known`` are not looked at again, nor are parts that are as in the object that seems to be ``stored``.
     """
     if request.method == "PUT":
         data = await read_body(request)
@@ -208,7 +211,7 @@ async def read_object(
         if known is not None and format == JSON and (found := known.find(data)) is not None:
             request.known = found
             return found.decode(), options
-        return await _read(request, expected, data, format, options.validation, known), options
+        return await _read(request, expected, data, format, options.validation, known, stored), options
     reading = _read(request, expected, data, format, options.validation)
     obj = await aside(finish, reading, weight=request.weight)
     if request.weight >= VERY_LONG:
@@ -223,6 +226,7 @@ async def _read(
     format: str,
     validation: str,
     known: KnownBodies | None = None,
+    stored: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     if format == PROTOBUF:
         obj = _from_protobuf(data, expected)
@@ -257,7 +261,8 @@ async def _read(
     reader = expected if gvk is expected.gvk else expected.reader(gvk)
     if expected.stored and request.weight >= VERY_LONG:
         check_storable(expected.struct, value)
-    obj, unknown = _decode(value, gvk, reader, data if format == JSON else b"")
+    text = data if format == JSON else b""
+    obj, unknown = _decode(value, gvk, reader, text, stored if gvk is expected.gvk else None)
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
         errs += unknown()
@@ -311,11 +316,11 @@ async def parse_json(data: bytes, refuse: Callable[[str], errors.StatusError]) -
 
 
 def _decode(
-    value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b""
+    value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b"", stored: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], StrictErrors | None]:
     """The object, and what was let pass. A number that is refused is quoted from the JSON ``text``."""
     try:
-        obj, unknown = expected.decode(value, owned=True)
+        obj, unknown = expected.decode(value, owned=True, stored=stored)
     except DecodeError as error:
         error.found = go_json.as_written(error.found, text)
         raise expected.unreadable(gvk, str(error)) from None

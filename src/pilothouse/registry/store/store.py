@@ -220,6 +220,11 @@ class Store:
         """The same, made aside if it is long."""
         return await weighed(self.weight(entry), self.decode, entry)
 
+    def glance(self, namespace: str, name: str) -> tuple[Entry, Object] | None:
+        """An object as the cache has it, fresh, if that is short; it may be outdated."""
+        entry = self.cache.get(self.key(namespace, name)) if self.cache.ready and not self.converts else None
+        return None if entry is None or entry.size >= LONG else (entry, self.decode(entry))
+
     async def read_shared(self, entries: Sequence[Entry]) -> list[Object]:
         """What ``shared`` gives of each, made aside if what nobody has decoded yet is long."""
         unread = sum(len(entry.data) for entry in entries if entry.forms is None or _DECODED not in entry.forms)
@@ -485,7 +490,11 @@ class Store:
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
         weight = ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
-        old = self.decode(entry) if weight < LONG else await self.read(entry)
+        glimpse, ctx.glimpse = ctx.glimpse, None
+        if glimpse is not None and glimpse[0] is entry:
+            old = glimpse[1]
+        else:
+            old = self.decode(entry) if weight < LONG else await self.read(entry)
         if self.codec.hides(old):
             whole = await self._whole(entry)
             obj = await change(whole)
