@@ -43,6 +43,21 @@ def mark(struct: Struct, value: Any, stored: Object) -> Marked:
         given = metadata.get("managedFields")
         if given and is_same(given, stored["metadata"].get("managedFields")):
             marked.append((metadata, "managedFields", AsStored(given)))
+    return _put(marked)
+
+
+def mark_owners(value: Any, stored: Object) -> Marked:
+    """Put a mark for the owners of fields, if they are the very ones that are stored, and no equal ones."""
+    metadata: Any = value.get("metadata") if value.__class__ is dict else None
+    if metadata.__class__ is not dict:
+        return []
+    given = metadata.get("managedFields")
+    if not given or given is not stored["metadata"].get("managedFields"):
+        return []
+    return _put([(metadata, "managedFields", AsStored(given))])
+
+
+def _put(marked: Marked) -> Marked:
     for around, name, mark_of in marked:
         around[name] = mark_of
     return marked

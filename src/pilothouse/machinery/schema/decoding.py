@@ -22,7 +22,7 @@ from typing import Any, Final
 from pilothouse.machinery import quantity, times
 from pilothouse.machinery.base64_text import is_canonical
 from pilothouse.machinery.go_json import format_number, json_type, with_whole_numbers
-from pilothouse.machinery.schema.as_stored import AsStored, mark, unmark
+from pilothouse.machinery.schema.as_stored import AsStored, mark, mark_owners, unmark
 from pilothouse.machinery.schema.emptied import Emptied, note_empty
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
@@ -69,12 +69,13 @@ def decode(
     """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values.
 
     ``owned`` allows the object to be made of the value's own parts, and parts of such a value that are as in the
-    ``stored`` object, which was decoded once, not to be decoded again.
+    ``stored`` object, which was decoded once, not to be decoded again. Of a value that is not owned, only the owners of
+    fields are taken over, if they are the very ones that are stored: nobody changes these in place.
     """
     decoder = struct_decoder(struct)
     seen = Seen(noting, owned)
-    if owned and stored is not None:
-        marked = mark(struct, value, stored)
+    if stored is not None:
+        marked = mark(struct, value, stored) if owned else mark_owners(value, stored)
         try:
             result = decoder(value, seen)
         finally:

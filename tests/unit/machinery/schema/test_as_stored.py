@@ -94,3 +94,15 @@ def test_wrong_types_that_python_takes_for_equal_are_refused() -> None:
     with pytest.raises(DecodeError, match="cannot unmarshal bool"):
         decode(DEPLOYMENT, body, owned=True, stored=stored)
     assert body["spec"]["replicas"] is True
+
+
+def test_of_what_is_not_owned_only_the_very_owners_that_are_stored_are_taken_over() -> None:
+    patched = {**STORED, "status": {"phase": "Running"}}
+    found, _ = decode(POD, patched, stored=STORED)
+    assert found["metadata"]["managedFields"] is STORED["metadata"]["managedFields"]
+    assert found["spec"] == STORED["spec"]
+    assert found["spec"] is not STORED["spec"]
+    assert patched["metadata"] is STORED["metadata"]
+    assert patched["metadata"]["managedFields"][0] == ENTRY
+    others, _ = decode(POD, copy.deepcopy(patched), stored=STORED)
+    assert others["metadata"]["managedFields"][0] is not STORED["metadata"]["managedFields"][0]
