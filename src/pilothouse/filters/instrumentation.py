@@ -78,10 +78,12 @@ def counted_as(request: APIRequest) -> Counted:
     if info.is_resource:
         scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
     verb, dry_run = _VERBS.get(info.verb) or _METHODS.get(request.method, OTHER), ""
-    if verb not in _READS and info.is_resource:
-        dry_run = _dry_run(request)
-    key = (verb, dry_run, info.group, info.version, info.resource, info.subresource, scope)
-    return Counted(key, _field_validation(request) if verb in _VALIDATED and info.is_resource else None)
+    validation = None
+    if info.is_resource and verb not in _READS:
+        dry_run = _dry_run(request) if request.query else ""
+        if verb in _VALIDATED:
+            validation = _field_validation(request) if request.query else ""
+    return Counted((verb, dry_run, info.group, info.version, info.resource, info.subresource, scope), validation)
 
 
 def _counted(parts: Iterable[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
