@@ -1,10 +1,12 @@
 """Measures the way of requests through the whole server, without sockets and TLS.
 
-    request_path.py [--only PART OF A NAME] [FLAGS OF THE SERVER]
+    request_path.py [--only PART OF A NAME] [--opcodes] [FLAGS OF THE SERVER]
 
 Bytes of a request go into a connection, those of the answer come out, all in this process, so that its own CPU time can
 be counted, in the best of many batches: other processes matter little. Reads are served one after the other and counted
 by the thread's time; writes sixteen at a time and by the process's, because the store writes in a thread of its own.
+``--opcodes`` counts what the interpreter executes instead, which is nearly the same each time, however busy the machine
+is: it shows what a change of a few per cent brings. Calls into C count as one, so compare like with like.
 Other flags are those of the server; ``--enable-priority-and-fairness=false`` shows what flow control costs.
 """
 
@@ -14,11 +16,13 @@ import argparse
 import asyncio
 import gc
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Any
 
 import uvloop
@@ -228,6 +232,38 @@ class Writers:
             protocol.connection_lost(None)
 
 
+class Opcodes:
+    """Counts what the interpreter executes within, in this thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> Opcodes:
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _enter(self, frame: FrameType, event: str, _: object) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self._note
+
+    def _note(self, _: FrameType, event: str, __: object) -> Any:
+        self.count += event == "opcode"
+        return self._note
+
+
+async def count_opcodes(server: HttpServer, load: Load) -> float:
+    """Opcodes a request, the load's own included."""
+    writers = Writers(server, load)
+    await writers.run(WRITES)
+    with Opcodes() as opcodes:
+        await writers.run(WRITES)
+    writers.close()
+    return opcodes.count / WRITES
+
+
 async def measure_writes(server: HttpServer, load: Load) -> float:
     """Microseconds a request, in the best batch."""
     writers = Writers(server, load)
@@ -241,6 +277,7 @@ async def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="measure what has this in its name")
+    parser.add_argument("--opcodes", action="store_true", help="count opcodes of Python instead of time")
     options, flags = parser.parse_known_args()
     with TemporaryDirectory() as folder:
         tokens = Path(folder) / "tokens.csv"
@@ -258,7 +295,8 @@ async def main() -> None:
             for load in READS + WRITTEN:
                 if options.only in load.title:
                     measured = measure_reads if load in READS else measure_writes
-                    print(f"{load.title:32}{await measured(server, load):8.1f} µs", flush=True)
+                    measured, unit = (count_opcodes, "opcodes") if options.opcodes else (measured, "µs")
+                    print(f"{load.title:32}{await measured(server, load):8.1f} {unit}", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ metrics they are timed by. When a webhook or a policy has changed the object, al
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
@@ -21,9 +22,11 @@ from pilothouse.machinery.workers import LONG, aside, finish
 
 Step = Callable[[Attributes], Awaitable[None]]
 IsIdle = Callable[[], bool]
+_Named = tuple[Step, IsIdle | None, Observations]
 ObserveStep = Callable[[str, str, Step], Step]
 """Makes a step that tells somebody of itself, from the plug-in's name, the phase and the step."""
 _Key = tuple[str, GroupVersionResource, str]
+_REVISION: Final = attrgetter("changed_revision")
 _FIRST_BOUND: Final = 0.005
 """Of the buckets that plug-ins and phases are counted in; nearly all stay below it."""
 
@@ -31,7 +34,10 @@ _FIRST_BOUND: Final = 0.005
 class _Phase:
     """The plug-ins that one kind of request concerns in one phase."""
 
-    __slots__ = ("_metrics", "_passed", "_plugins", "_refused", "_what", "steps")
+    __slots__ = (
+        "__weakref__", "_active", "_idle", "_idle_runs", "_metrics", "_passed", "_plugins", "_revisions", "_watched",
+        "_what", "steps",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -50,7 +56,7 @@ class _Phase:
         ]
         self._metrics, self._what = metrics, (phase, operation)
         self._passed = metrics.phase(phase, operation, rejected=False)
-        self.steps: tuple[tuple[Step, IsIdle | None, Observations], ...] = tuple(
+        self.steps: tuple[_Named, ...] = tuple(
             (
                 self._step(plugin, phase, observe),
                 None if observe is not None or type(plugin).is_idle is Plugin.is_idle else plugin.is_idle,
@@ -58,6 +64,20 @@ class _Phase:
             )
             for plugin in self._plugins
         )
+        self._active = self.steps
+        """Those that are not idle, or are to be asked each time."""
+        self._idle: tuple[Observations, ...] = ()
+        self._idle_runs = 0
+        """How often these had nothing to say since that was written down."""
+        self._watched = {
+            objects.cache
+            for plugin, (_, is_idle, _) in zip(self._plugins, self.steps, strict=True)
+            for objects in (() if is_idle is None else plugin.idle_by())
+        }
+        """What it depends on who is idle."""
+        self._revisions = [-1] if self._watched else []
+        """As of when that was found."""
+        metrics.fold_with(self)
 
     def _step(self, plugin: Plugin, phase: str, observe: ObserveStep | None) -> Step:
         step: Step = _aside_if_long(getattr(plugin, phase)) if plugin.only_looks else getattr(plugin, phase)
@@ -68,10 +88,12 @@ class _Phase:
         clock = perf_counter
         started = before = clock()
         passed = self._passed
+        if list(map(_REVISION, self._watched)) != self._revisions:
+            self._find_idle()
         try:
             again = True
             while again:
-                for step, is_idle, passed in self.steps:
+                for step, is_idle, passed in self._active:
                     if is_idle is not None and is_idle():
                         passed.zeros += 1  # asked, and done in no time
                         continue
@@ -84,6 +106,7 @@ class _Phase:
                         passed.total += seconds
                     else:
                         passed.observe(seconds)
+                self._idle_runs += 1
                 state = attributes.reinvocation
                 again = state is not None and state.begin()
         except BaseException:
@@ -91,10 +114,35 @@ class _Phase:
             raise
         self._passed.observe(before - started)
 
+    def _find_idle(self) -> None:
+        """Tell apart whom to ask and who has nothing to say until something changes."""
+        self.fold()
+        self._revisions = list(map(_REVISION, self._watched))
+        idle: list[Observations] = []
+        active: list[_Named] = []
+        for plugin, (step, is_idle, series) in zip(self._plugins, self.steps, strict=True):
+            if is_idle is None or not plugin.idle_by():
+                active.append((step, is_idle, series))
+            elif is_idle():
+                idle.append(series)
+            else:
+                active.append((step, None, series))
+        self._idle, self._active = tuple(idle), tuple(active)
+
+    def fold(self) -> None:
+        """Count those that were idle as asked, and done in no time."""
+        runs, self._idle_runs = self._idle_runs, 0
+        for series in self._idle:
+            series.zeros += runs
+
     def _refuse(self, asked: Observations, before: float, started: float) -> None:
         now = perf_counter()
         phase, operation = self._what
-        plugin = next(each for each, (_, _, series) in zip(self._plugins, self.steps, strict=True) if series is asked)
+        position = next(place for place, (_, _, series) in enumerate(self.steps) if series is asked)
+        plugin = self._plugins[position]
+        for _, _, series in self.steps[:position]:
+            if series in self._idle:
+                series.zeros += 1  # it would have been asked before
         self._metrics.plugin(plugin.name, phase, operation, rejected=True).observe(now - before)
         self._metrics.phase(phase, operation, rejected=True).observe(now - started)
 
@@ -132,6 +180,7 @@ class AdmissionChain:
 
         Phases are made anew, so that steps cost nothing more while nobody wants to know.
         """
+        self.metrics.fold()
         self._observe = observe
         self._mutating, self._validating = {}, {}
 

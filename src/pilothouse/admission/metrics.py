@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
+from weakref import WeakSet
 
 from pilothouse.admission.pod_security.metrics import PodSecurityMetrics
-from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument
+from pilothouse.machinery.metrics import Counter, Gauge, Histogram, Instrument, Refreshed
 from pilothouse.machinery.observations import Observations
 
 ADMIT: Final = "admit"
@@ -31,6 +32,14 @@ _TOO_WEAK: Final = "digest algorithm too weak"
 _NAMELESS: Final = "certificate relies on legacy Common Name field"
 
 
+class Counting(Protocol):
+    """Counts for itself what is shown only when somebody looks."""
+
+    def fold(self) -> None:
+        """Note in the series what was counted since the last time."""
+        ...
+
+
 class AdmissionMetrics:
     """The instruments of one server."""
 
@@ -45,6 +54,7 @@ class AdmissionMetrics:
             ("name", *phase),
             _PHASE,
         )
+        self._counting: WeakSet[Counting] = WeakSet()
         self.webhooks = WebhookMetrics()
         self.conditions = ConditionMetrics()
         self.manifests = ManifestMetrics()
@@ -52,19 +62,30 @@ class AdmissionMetrics:
         self.validations = PolicyMetrics("validating", "[BETA]", ("enforcement_action",))
         self.mutations = PolicyMetrics("mutating", "[ALPHA]")
 
+    def fold_with(self, counting: Counting) -> None:
+        """Have somebody bring the series of plug-ins up to date before they are shown, for as long as he exists."""
+        self._counting.add(counting)
+
+    def fold(self) -> None:
+        """Bring the series of plug-ins up to date."""
+        for counting in list(self._counting):
+            counting.fold()
+
     def phase(self, phase: str, operation: str, *, rejected: bool) -> Observations:
         """The series of a phase."""
         return self._phases.labelled(phase, operation, _boolean(rejected))
 
     def plugin(self, name: str, phase: str, operation: str, *, rejected: bool) -> Observations:
         """The series of a plug-in in a phase."""
+        self.fold()
         return self._plugins.labelled(name, phase, operation, _boolean(rejected))
 
     def instruments(self) -> list[Instrument]:
         """All of them."""
         summary = _Summary(f"{_PREFIX}_step_admission_duration_seconds", self._phases)
         parts = (self.webhooks, self.conditions, self.manifests, self.pod_security, self.validations, self.mutations)
-        return [self._phases, summary, self._plugins, *(each for part in parts for each in part.instruments())]
+        plugins = Refreshed(self._plugins, self.fold)
+        return [self._phases, summary, plugins, *(each for part in parts for each in part.instruments())]
 
 
 class _Summary:

@@ -67,6 +67,11 @@ class Objects:
         self._cache, self._shared, self._key, self._prefix = store.cache, store.shared, store.key, store.prefix
 
     @property
+    def cache(self) -> ResourceCache:
+        """What they are read from."""
+        return self._cache
+
+    @property
     def is_empty(self) -> bool:
         """Whether there are none for sure; False while the cache is not loaded."""
         cache = self._cache

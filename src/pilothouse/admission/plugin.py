@@ -10,9 +10,11 @@ subresources never reach it and cost nothing. Hooks run on the event loop: they 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
 from pilothouse.endpoints.admission import Attributes
 from pilothouse.machinery.gvk import GroupResource
 
@@ -46,9 +48,13 @@ class Plugin:
     def is_idle(self) -> bool:
         """Whether there is nothing just now that any request is held against: then its hooks need not be called.
 
-        Asked before every request where a plug-in has its own, so it must be quick.
+        Asked before every request where a plug-in has its own and does not say what it decides by.
         """
         return False
+
+    def idle_by(self) -> Sequence[Objects]:
+        """All that ``is_idle`` decides by: what it says holds until one of them changes. Nothing: it is asked anew."""
+        return ()
 
     async def admit(self, attributes: Attributes) -> None:
         """Change the object, or refuse the request."""

@@ -34,8 +34,8 @@ class Places:
     __slots__ = ("each", "fields", "names")
 
     def __init__(self) -> None:
-        self.fields: list[tuple[str, Rule | None, Places | None, bool]] = []
-        """A field's name, the rule it falls under, what is gated below it, whether it is written even when empty."""
+        self.fields: dict[str, tuple[Rule | None, Places | None, bool]] = {}
+        """By a field's name the rule it falls under, what is gated below it, whether it is written even when empty."""
         self.names: set[str] = set()
         """Those of all these fields."""
         self.each: Places | None = None
@@ -98,7 +98,7 @@ def _places(kind: Type, above: list[Rule], rules: dict[str, list[Rule]], within:
         rule = next((rule for rule in here if rule.path == (name,)), None)
         below = _places(field.type, _below(here, name), rules, within | {kind.name})
         if rule is not None or below is not None:
-            places.fields.append((name, rule, below, _is_always_written(field)))
+            places.fields[name] = rule, below, _is_always_written(field)
             places.names.add(name)
     return places if places.fields else None
 
@@ -116,7 +116,7 @@ def drop_gated(places: Places, obj: Object, old: Object | None) -> bool:
     if isinstance(obj, Emptied):
         _forget_gated(places, obj)
     found: list[Found] = []
-    _look(places, obj, None, found)
+    _look(places, obj, None, found, old)
     if not found:
         return False
     used: list[Found] = []
@@ -129,18 +129,21 @@ def drop_gated(places: Places, obj: Object, old: Object | None) -> bool:
     return bool(dropped)
 
 
-def _look(places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found]) -> None:
+def _look(
+    places: Places, value: Any, around: tuple[Object, str] | None, found: list[Found], old: Object | None = None
+) -> None:
+    """Find fields of features that are off; not in what is as in the ``old`` object, which uses them then."""
     each = places.each
     if each is not None:
         for item in value if value.__class__ is list else value.values():
             _look(each, item, None, found)
         return
-    if places.names.isdisjoint(value):
-        return
-    for name, rule, below, always in places.fields:
-        item = value.get(name)
-        if item is None:
+    fields = places.fields
+    for name in filter(places.names.__contains__, value):  # most objects have few of dozens
+        item = value[name]
+        if item is None or (old is not None and item == old.get(name)):
             continue
+        rule, below, always = fields[name]
         if rule is not None and item != []:
             found.append(Found(rule, value, name, always, around))
         if below is None:
@@ -164,7 +167,7 @@ def _forget_gated(places: Places, value: Any) -> None:
         for item in value if isinstance(value, list) else value.values():
             _forget_gated(places.each, item)
         return
-    for name, rule, below, _ in places.fields:
+    for name, (rule, below, _) in places.fields.items():
         item = value.get(name)
         if item is not None and below is not None:
             _forget_gated(below, item)

@@ -24,14 +24,14 @@ _MOST_PREFIXES: Final = 1024
 _LONGEST_PREFIX: Final = 64
 _sound_prefixes: set[tuple[NameValidator, str]] = set()
 """Beginnings of generated names that were found right lately: controllers use one for many objects."""
-_IMMUTABLE: Final = (
-    ("name", ""),
-    ("namespace", ""),
-    ("uid", ""),
-    ("creationTimestamp", None),
-    ("deletionTimestamp", None),
-    ("deletionGracePeriodSeconds", None),
-)
+_IMMUTABLE: Final = {
+    "name": "",
+    "namespace": "",
+    "uid": "",
+    "creationTimestamp": None,
+    "deletionTimestamp": None,
+    "deletionGracePeriodSeconds": None,
+}
 """Each with what stands for a field that is not there."""
 
 
@@ -103,9 +103,10 @@ def validate_metadata_update(
         _validate_generation(metadata, path, errs)
     if metadata.get("generation", 0) < old.get("generation", 0):
         errs.append(invalid(path.child("generation"), metadata.get("generation", 0), "must not be decremented"))
-    for key, empty in _IMMUTABLE:
-        if metadata.get(key, empty) != old.get(key, empty):
-            errs.append(invalid(path.child(key), metadata.get(key, empty), IMMUTABLE))
+    if list(map(metadata.get, _IMMUTABLE)) != list(map(old.get, _IMMUTABLE)):
+        for key, empty in _IMMUTABLE.items():
+            if metadata.get(key, empty) != old.get(key, empty):
+                errs.append(invalid(path.child(key), metadata.get(key, empty), IMMUTABLE))
     if not sound:
         _validate_maps_and_owners(metadata, path, errs)
         _validate_managed_fields(metadata, path, errs)

@@ -59,6 +59,8 @@ class Context:
     """What is wrong with the wanted object's metadata, for strategies that judge less where that is so."""
     noted: Any = None
     """What the rules of a strategy found out that its warnings need as well."""
+    glimpse: tuple[Any, Object] | None = None
+    """The stored object as it was seen before, by its entry; whoever takes it takes it away."""
     weight: int = 0
     """The size of the largest object or body that the request has to do with: long ones are worked on aside."""
 

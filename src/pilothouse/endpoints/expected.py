@@ -124,26 +124,26 @@ class Expected:
         return gvk == self.gvk or gvk in self.also
 
     def decode(
-        self, value: Any, *, owned: bool = False, applied: bool = False
+        self, value: Any, *, owned: bool = False, applied: bool = False, stored: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], StrictErrors | None]:
         """The object by its schema, and what a strict decoder would say about it. Raises ``DecodeError``.
 
-        ``owned`` allows the object to be made of the value's own parts. What an apply gives is no body: custom
-        resources keep its nulls.
+        ``owned`` allows the object to be made of the value's own parts, and not to look into those that are as in the
+        ``stored`` one. What an apply gives is no body: custom resources keep its nulls.
         """
         try:
-            obj, unknown = decode(self.struct, value, noting=True, owned=owned)
+            obj, unknown = decode(self.struct, value, noting=True, owned=owned, stored=stored)
         except DecodeError as error:
             raise gravest(self.struct, value, error) from None
         return obj, (lambda: strict_errors(self, value)) if unknown else None
 
 
 def decode_as(
-    value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b""
+    value: Any, gvk: GroupVersionKind, expected: Expected, text: bytes = b"", stored: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], StrictErrors | None]:
     """A body as an object of that kind, and what was let pass. A refused number is quoted from the JSON ``text``."""
     try:
-        obj, unknown = expected.decode(value, owned=True)
+        obj, unknown = expected.decode(value, owned=True, stored=stored)
     except DecodeError as error:
         error.found = go_json.as_written(error.found, text)
         raise expected.unreadable(gvk, str(error)) from None

@@ -70,12 +70,15 @@ def content_format(request: APIRequest, formats: tuple[str, ...]) -> str:
 
 
 async def read_object(
-    request: APIRequest, expected: Expected, known: KnownBodies | None = None
+    request: APIRequest,
+    expected: Expected,
+    known: KnownBodies | None = None,
+    stored: dict[str, Any] | None = None,
 ) -> tuple[dict[str, Any], WriteOptions]:
     """The body of a create or update, decoded, and its options.
 
     The object is in the endpoint's version. It keeps its kind and apiVersion, filled in where missing. Bodies that are
-    ``known`` are not looked at again.
+    ``known`` are not looked at again, nor are parts that are as in the object that seems to be ``stored``.
     """
     if request.method == "PUT":
         data = await read_body(request)
@@ -89,7 +92,7 @@ async def read_object(
         if known is not None and format == JSON and (found := known.find(data)) is not None:
             request.known = found
             return found.decode(), options
-        return await _read(request, expected, data, format, options.validation, known), options
+        return await _read(request, expected, data, format, options.validation, known, stored), options
     reading = _read(request, expected, data, format, options.validation)
     obj = await aside(finish, reading, weight=request.weight)
     if request.weight >= VERY_LONG:
@@ -104,6 +107,7 @@ async def _read(
     format: str,
     validation: str,
     known: KnownBodies | None = None,
+    stored: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     if format == PROTOBUF:
         obj = _from_protobuf(data, expected)
@@ -138,7 +142,8 @@ async def _read(
     reader = expected if gvk is expected.gvk else expected.reader(gvk)
     if expected.stored and request.weight >= VERY_LONG:
         check_storable(expected.struct, value)
-    obj, unknown = decode_as(value, gvk, reader, data if format == JSON else b"")
+    text = data if format == JSON else b""
+    obj, unknown = decode_as(value, gvk, reader, text, stored if gvk is expected.gvk else None)
     keep_reset(obj)
     if unknown is not None and not told and validation != "Ignore":
         errs += unknown()

@@ -65,11 +65,12 @@ class InstalledVersion:
         scope = self._made.get((info.resource, info.subresource))
         if scope is None and info.resource in self._unmade:
             return self._make_and_dispatch(request)
-        if scope is None or info.verb == "proxy" or not fits(scope, request):
+        if scope is None or info.verb == "proxy" or (info.fitting is not scope and not fits(scope, request)):
             return _refuse(request, _misfit(scope, request))
         verb = scope.verbs.get(info.verb)
-        if verb is None or not _allowed(scope, request):
+        if verb is None or (info.fitting is not scope and not _allowed(scope, request)):
             return _refuse(request, errors.method_not_allowed())
+        info.fitting = scope
         if scope.deprecation and comes_to_endpoint(request, scope.formats):
             _tell_deprecation(scope, request)
         return call_verb(verb, scope, request)

@@ -28,8 +28,8 @@ class RequestInfo:
     """The reading of one request. It is kept with the request line, for all requests that say the same."""
 
     __slots__ = (
-        "group", "group_version", "is_resource", "name", "namespace", "options", "parts", "path", "prefix", "question",
-        "resource", "subresource", "verb", "version",
+        "counted", "fitting", "group", "group_version", "is_resource", "name", "namespace", "options", "parts", "path",
+        "prefix", "question", "resource", "subresource", "verb", "version",
     )  # fmt: skip
 
     def __init__(self, path: str, verb: str, options: Query) -> None:
@@ -49,6 +49,10 @@ class RequestInfo:
         self.group_version = _NO_GROUP_VERSION
         self.question: object = None
         """What the authorizer was last asked about it, which is the same as long as the same user asks."""
+        self.fitting: object = None
+        """The endpoint that such requests were found to fit, path and method."""
+        self.counted: object = None
+        """As what such requests are counted."""
 
 
 def resolve(method: str, path: str, query: Query) -> RequestInfo:

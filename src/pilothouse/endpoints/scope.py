@@ -42,6 +42,10 @@ ALL_PATCHES: Final = (
 )
 
 
+_WHOLE: Final = frozenset({"", "status", "ephemeralcontainers", "resize", "approval", "finalize"})
+"""Subresources that are written as the whole object."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
     """A resource or subresource at one version, and the verbs it takes."""
@@ -166,6 +170,12 @@ class ResourceScope(ShownScope):
     def weight(self, entry: Entry) -> int:
         """As its store knows it: somebody else may have converted it into something longer."""
         return self.store.weight(entry)
+
+    def glance(self, request: APIRequest) -> tuple[Entry, Object] | None:
+        """The object that a request names as it seems to be stored, where bodies here are such objects."""
+        same = self.from_hub is None and self.subresource in _WHOLE and self.expected.__class__ is Expected
+        info = request.info
+        return self.store.glance(info.namespace if self.resource.namespaced else "", info.name) if same else None
 
     def hub_object(self, obj: Object) -> Object:
         """A decoded body as the store takes it: in the hub version and, for built-in kinds, without its type."""

@@ -76,9 +76,18 @@ class WriteRequest:
             return await self._store_slim(store, error)
 
     async def update(
-        self, name: str, change: Callable[[Object | None], Awaitable[Object]], *, create: bool | None = None
+        self,
+        name: str,
+        change: Callable[[Object | None], Awaitable[Object]],
+        *,
+        create: bool | None = None,
+        glimpse: tuple[Entry, Object] | None = None,
     ) -> tuple[Entry, bool]:
-        """Change a stored object; ``change`` makes the wanted one, defaulted, from it. (entry, created)."""
+        """Change a stored object; ``change`` makes the wanted one, defaulted, from it. (entry, created).
+
+        ``glimpse`` is the object as it was seen before, decoded for this request alone.
+        """
+        self.ctx.glimpse = glimpse
 
         async def wanted(old: Object | None) -> Object:
             obj = await change(old)

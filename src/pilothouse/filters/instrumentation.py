@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from pilothouse.endpoints.request import APIRequest
 from pilothouse.filters.access_log import SLOW_SECONDS, log_answer, logger
-from pilothouse.filters.request_metrics import RequestMetrics
+from pilothouse.filters.request_metrics import Key, RequestMetrics
 from pilothouse.filters.types import Handler
 from pilothouse.filters.upgrades import until_ended, until_lost
 from pilothouse.machinery.metrics import OTHER, Value
@@ -19,7 +19,7 @@ from pilothouse.net.messages import Response
 _VERBS: Final = {"list": "LIST", "watch": "WATCH", "deletecollection": "DELETECOLLECTION"}
 _METHODS: Final = {"HEAD": "GET", **{each: each for each in ("CONNECT", "DELETE", "GET", "PATCH", "POST", "PUT")}}
 
-_VALIDATED: Final = frozenset({"POST", "PUT", "PATCH", "APPLY"})
+_VALIDATED: Final = frozenset({"POST", "PUT", "PATCH"})
 _VALIDATIONS: Final = frozenset({"Ignore", "Warn", "Strict"})
 _READS: Final = frozenset({"GET", "LIST", "WATCH"})
 _APPLY: Final = frozenset({b"application/apply-patch+yaml", b"application/apply-patch+cbor"})
@@ -41,19 +41,16 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
             return response
         finally:
             info = request.info
-            scope = ""
-            if info.is_resource:
-                scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
-            verb, dry_run = _VERBS.get(info.verb) or _METHODS.get(request.method, OTHER), ""
-            if verb not in _READS and info.is_resource:
-                verb, dry_run = _canonical(verb, request), _dry_run(request)
-                if request.weight:
-                    metrics.observe_body(info, request.weight)
-            key = (verb, dry_run, info.group, info.version, info.resource, info.subresource, scope)
+            counted = info.counted
+            if type(counted) is not Counted:
+                counted = info.counted = counted_as(request)
+            key, validation = counted
+            if key[0] == "PATCH" and validation is not None and request.headers.get(b"content-type") in _APPLY:
+                key = ("APPLY", *key[1:])
+            if request.weight and info.is_resource and key[0] not in _READS:
+                metrics.observe_body(info, request.weight)
             seconds = clock() - started
-            if verb in _VALIDATED and info.is_resource:
-                metrics.observe_validation(_field_validation(request), seconds)
-            observe(key, code, seconds, size, request.queued_seconds)
+            observe(key, code, seconds, size, request.queued_seconds, validation)
             if size is None and response is not None and response.parts is not None:
                 response.parts = _counted(response.parts, partial(metrics.observe_size, key))
             if request.removed_release is not None:
@@ -66,6 +63,29 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
     return handle
 
 
+class Counted(NamedTuple):
+    """As what requests of one line are counted, but for what their headers say."""
+
+    key: Key
+    validation: str | None
+    """The field validation that a write asked for; None for what is no such write."""
+
+
+def counted_as(request: APIRequest) -> Counted:
+    """The labels of a request."""
+    info = request.info
+    scope = ""
+    if info.is_resource:
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+    verb, dry_run = _VERBS.get(info.verb) or _METHODS.get(request.method, OTHER), ""
+    validation = None
+    if info.is_resource and verb not in _READS:
+        dry_run = _dry_run(request) if request.query else ""
+        if verb in _VALIDATED:
+            validation = _field_validation(request) if request.query else ""
+    return Counted((verb, dry_run, info.group, info.version, info.resource, info.subresource, scope), validation)
+
+
 def _counted(parts: Iterable[bytes], tell: Callable[[int], None]) -> Iterator[bytes]:
     """All parts, and how many bytes of them were taken when nobody takes any more."""
     size = 0
@@ -75,11 +95,6 @@ def _counted(parts: Iterable[bytes], tell: Callable[[int], None]) -> Iterator[by
             yield part
     finally:
         tell(size)
-
-
-def _canonical(verb: str, request: APIRequest) -> str:
-    is_apply = verb == "PATCH" and request.headers.get(b"content-type") in _APPLY
-    return "APPLY" if is_apply else verb
 
 
 def _field_validation(request: APIRequest) -> str:

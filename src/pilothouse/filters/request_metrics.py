@@ -80,13 +80,23 @@ class RequestMetrics:
             "[ALPHA] Seconds that writes took, by the field validation they asked for.",
             ("field_validation",),
             _BUCKETS[2:],
+            beside=_BUCKETS,
         )
         self._known: dict[Key, RequestSeries] = {}
 
-    def observe(self, key: Key, code: int, seconds: float, size: int | None = 0, queued: float = 0.0) -> None:
+    def observe(
+        self,
+        key: Key,
+        code: int,
+        seconds: float,
+        size: int | None = 0,
+        queued: float = 0.0,
+        validation: str | None = None,
+    ) -> None:
         """One request is done. Paths that lead nowhere are counted together: clients can think of too many.
 
-        Where the answer's size is not known yet, ``observe_size`` tells of it later.
+        Where the answer's size is not known yet, ``observe_size`` tells of it later. ``validation`` is the field
+        validation that a write asked for.
         """
         series = self._known.get(key)
         if series is None:
@@ -103,6 +113,8 @@ class RequestMetrics:
                 series.sli.observe(seconds - queued)
             else:
                 series.sli.observe_at(place, seconds)
+        if validation is not None:
+            self._validations.labelled(validation).observe_at(place, seconds)
         if series.sizes is not None and size is not None:
             series.sizes.observe(float(size))
         if code in _TERMINATED:
@@ -126,10 +138,6 @@ class RequestMetrics:
         if key not in self._known and len(self._known) >= MAX_HISTOGRAMS:
             key = (key[0], "", "", "", "", "", "")
         return self._long_running.labelled(*_short_values(key))
-
-    def observe_validation(self, asked: str, seconds: float) -> None:
-        """A write is done that asked for this field validation."""
-        self._validations.labelled(asked).observe(seconds)
 
     def observe_body(self, info: RequestInfo, size: int) -> None:
         """A write came with a body of so many bytes."""

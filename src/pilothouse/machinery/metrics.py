@@ -195,6 +195,7 @@ class Refreshed:
 
     def reset(self) -> None:
         """Count from nothing again, where that is meant to be possible."""
+        self._refresh()
         reset(self._instrument)
 
     def lines(self, native: bool = False) -> Iterable[str]:

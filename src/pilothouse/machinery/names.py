@@ -11,7 +11,7 @@ than those of Go.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Final
 
@@ -341,6 +341,11 @@ def check_config_map_key(text: str) -> list[str]:
     if not _is_config_key(text):
         messages.append(_CONFIG_KEY_MESSAGE)
     return messages + _check_directory_change(text)
+
+
+def are_known_config_map_keys(keys: Iterable[str]) -> bool:
+    """Whether all of them were found to be right lately. Others may be right as well."""
+    return _valid_config_keys.issuperset(keys)
 
 
 def _check_directory_change(text: str) -> list[str]:

@@ -7,10 +7,16 @@ than all the rest.
 from __future__ import annotations
 
 import os
+import re
 from typing import Final
 
 _AT_ONCE: Final = 128
-_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_SIZE: Final = 16 * _AT_ONCE
+_DRAWN: Final = int("ffffffffffff0fff3fffffffffffffff" * _AT_ONCE, 16)
+"""The bits of all of them that are random, ..."""
+_GIVEN: Final = int("00000000000040008000000000000000" * _AT_ONCE, 16)
+"""... and those that tell version and variant."""
+_PARTS: Final = re.compile("(.{8})(.{4})(.{4})(.{4})(.{12})").findall
 _pool: list[str] = []
 
 
@@ -20,15 +26,12 @@ def new_uid() -> str:
         try:
             return _pool.pop()
         except IndexError:
-            _pool.extend(_make(os.urandom(16 * _AT_ONCE).hex()))
+            _pool.extend(_make(os.urandom(_SIZE)))
 
 
-def _make(digits: str) -> list[str]:
-    return [_format(digits[start : start + 32]) for start in range(0, len(digits), 32)]
-
-
-def _format(digits: str) -> str:
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
+def _make(drawn: bytes) -> list[str]:
+    digits = (int.from_bytes(drawn, "big") & _DRAWN | _GIVEN).to_bytes(_SIZE, "big").hex()
+    return list(map("-".join, _PARTS(digits)))
 
 
 def forget() -> None:

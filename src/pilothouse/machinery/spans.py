@@ -96,7 +96,7 @@ class Span:
     """Something that lasts. A context manager: it is current within."""
 
     __slots__ = (
-        "_began", "_ended", "_fields", "_items", "_name", "_parent", "_threshold", "_token", "_worth_a_line",
+        "_began", "_ended", "_fields", "_items", "_name", "_note", "_parent", "_threshold", "_token", "_worth_a_line",
         "exported",
     )  # fmt: skip
 
@@ -121,12 +121,15 @@ class Span:
             if parent.exported is not None:
                 inherited = parent.exported.child(self._name, self._fields)
                 self.exported = inherited if self.exported is None else Both(inherited, self.exported)
+        self._note: Callable[[tuple[float, str, Fields]], object]
+        self._note = self._items.append if self.exported is None else self._note_exported
         self._token: Token[Span | None] = _CURRENT.set(self)
         self._began = time.perf_counter()
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         self._ended = time.perf_counter()
+        self._note = _ignore
         _CURRENT.reset(self._token)
         if self.exported is not None:
             self.exported.end(error)
@@ -138,6 +141,9 @@ class Span:
                 parent._worth_a_line = True
         if parent is None:
             self._items, self._fields = [], _NONE  # work that outlives a request must not keep it
+
+    def _note_exported(self, item: tuple[float, str, Fields]) -> None:
+        self.step(*item[1:])
 
     def step(self, name: str, fields: Fields = _NONE) -> None:
         """Note that a step is done."""
@@ -221,6 +227,10 @@ class Span:
         return left / parts
 
 
+def _ignore(item: object) -> None:
+    """What comes after the end of a span belongs to nobody."""
+
+
 _CURRENT: Final[ContextVar[Span | None]] = ContextVar("span", default=None)
 
 
@@ -233,10 +243,8 @@ def current() -> Span | None:
 def step(name: str, fields: Fields = _NONE) -> None:
     """Note a step of the current span."""
     found = _CURRENT.get()
-    if found is not None and not found._ended:  # without further calls: a write takes a dozen steps
-        found._items.append((time.perf_counter(), name, fields))
-        if found.exported is not None:
-            found.exported.event(name, fields)
+    if found is not None:  # without further calls: a write takes a dozen steps
+        found._note((time.perf_counter(), name, fields))
 
 
 def propagation_headers() -> dict[str, str]:

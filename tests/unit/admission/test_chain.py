@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
 from pilothouse.admission.chain import AdmissionChain
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.refusals import forbidden, name_of
 from pilothouse.admission.reinvocation import Reinvocation
 from pilothouse.endpoints.admission import CREATE, DELETE, UPDATE, Attributes
+from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.gvk import GroupResource
+from pilothouse.storage.cacher import Entry
+
+Put = Callable[..., Awaitable[Entry]]
 
 CONFIG_MAPS = "/v1/configmaps"
 
@@ -143,3 +149,73 @@ async def test_idle_plugins_are_counted_and_not_called(environment: Environment,
     idle = False
     await chain.admit(attributes)
     assert log == ["admit a", "validate a", "admit a", "admit sleeper"]
+
+
+async def test_who_is_idle_is_asked_only_when_what_he_decides_by_has_changed(
+    environment: Environment, make_request: Any, put: Put
+) -> None:
+    log: list[str] = []
+    asked = 0
+
+    class Sleeper(recorder("sleeper", log)):  # type: ignore[misc]
+        name = "Sleeper"
+
+        def __init__(self, environment: Environment) -> None:
+            super().__init__(environment)
+            self.quotas = environment.objects("", "v1", "resourcequotas")
+
+        def is_idle(self) -> bool:
+            nonlocal asked
+            asked += 1
+            return self.quotas.is_empty
+
+        def idle_by(self) -> Sequence[Objects]:
+            return (self.quotas,)
+
+    await put("/v1/secrets", "one", "default")
+    chain = make(environment, Sleeper)
+    await environment.objects("", "v1", "resourcequotas").ready()
+    attributes = make_request(CONFIG_MAPS, {"metadata": {"name": "x"}})
+    for _ in range(5):
+        await chain.admit(attributes)
+    assert (asked, log) == (1, [])
+    await put("/v1/resourcequotas", "many", "default")
+    for _ in range(2):
+        await chain.admit(attributes)
+    assert (asked, log) == (2, ["admit sleeper"] * 2)
+    counted = chain.metrics.plugin("Sleeper", "admit", CREATE, rejected=False).count
+    assert counted == 7
+
+
+async def test_idle_plugins_count_as_asked_as_far_as_the_one_who_refuses(
+    environment: Environment, make_request: Any
+) -> None:
+    class Idle(recorder("idle", [])):  # type: ignore[misc]
+        def __init__(self, environment: Environment) -> None:
+            super().__init__(environment)
+            self.quotas = environment.objects("", "v1", "resourcequotas")
+
+        def is_idle(self) -> bool:
+            return True
+
+        def idle_by(self) -> Sequence[Objects]:
+            return (self.quotas,)
+
+    class Before(Idle):
+        name = "Before"
+
+    class After(Idle):
+        name = "After"
+
+    class Refusing(Plugin):
+        name = "Refusing"
+        operations = frozenset({CREATE})
+
+        async def admit(self, attributes: Attributes) -> None:
+            raise forbidden(attributes, "no")
+
+    chain = make(environment, Before, Refusing, After)
+    with pytest.raises(StatusError):
+        await chain.admit(make_request(CONFIG_MAPS, {"metadata": {"name": "x"}}))
+    counts = [chain.metrics.plugin(name, "admit", CREATE, rejected=False).count for name in ("Before", "After")]
+    assert counts == [1, 0]

@@ -7,12 +7,14 @@ changed after it had its say (``reinvocationPolicy``).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import ne
 from typing import TYPE_CHECKING, Any
 
 from pilothouse.admission.metrics import NO_ERROR, VALIDATE, error_type
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.policies.criteria import Match
 from pilothouse.admission.policies.definitions import Binding, Definition, Policy
 from pilothouse.admission.policies.errors import MutationError
@@ -97,6 +99,10 @@ class MutatingAdmissionPolicy(PolicyPlugin["Mutator"]):
     def is_idle(self) -> bool:
         """Whether there are none."""
         return self.policies.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The bindings."""
+        return self.policies.decisive
 
     async def admit(self, attributes: Attributes) -> None:
         """Apply each policy that is concerned, then refuse if one failed."""

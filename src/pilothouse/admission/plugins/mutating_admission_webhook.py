@@ -5,6 +5,7 @@ A webhook that wants to is asked again, once, when the object changed after it h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import ne
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import orjson
 
 from pilothouse.admission.annotations import annotate
 from pilothouse.admission.metrics import ADMIT
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.reinvocation import Round, begin_round
 from pilothouse.admission.webhooks.accounting import CallAccount
 from pilothouse.admission.webhooks.conditions import meets_conditions
@@ -40,6 +42,10 @@ class MutatingAdmissionWebhook(WebhookPlugin):
     def is_idle(self) -> bool:
         """Whether there are none."""
         return self.hooks.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The configurations."""
+        return self.hooks.decisive
 
     async def admit(self, attributes: Attributes) -> None:
         """Ask each webhook and take over what it changes."""

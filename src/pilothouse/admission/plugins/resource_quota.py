@@ -5,9 +5,11 @@ Runs last, when everything else has agreed: what is charged is used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.plugin import Plugin
 from pilothouse.admission.quota.claims import ResourceClaimEvaluator, VolumeClaimEvaluator
 from pilothouse.admission.quota.configuration import read_configuration
@@ -66,6 +68,10 @@ class ResourceQuota(Plugin):
     def is_idle(self) -> bool:
         """Whether there are no quotas anywhere, and nothing needs one."""
         return not self._limited and self._quotas.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The quotas; what is limited without one is configured."""
+        return (self._quotas,)
 
     async def validate(self, attributes: Attributes) -> None:
         """Charge the request, or refuse it."""

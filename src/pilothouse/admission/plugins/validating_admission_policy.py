@@ -5,7 +5,7 @@ All policies are asked before the first refusal is answered with, so that every 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,7 @@ import orjson
 
 from pilothouse.admission.annotations import annotate
 from pilothouse.admission.metrics import VALIDATE, AdmissionMetrics, error_type
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.policies.criteria import Match
 from pilothouse.admission.policies.definitions import Binding, Definition, Policy
 from pilothouse.admission.policies.inputs import Inputs, describe_request, find_namespace
@@ -138,6 +139,10 @@ class ValidatingAdmissionPolicy(PolicyPlugin["Judge"]):
     def is_idle(self) -> bool:
         """Whether there are none."""
         return self.policies.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The bindings."""
+        return self.policies.decisive
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask every policy, then refuse if one does."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pilothouse.admission.metrics import VALIDATING
+from pilothouse.admission.objects import Objects
 from pilothouse.admission.versions import ServedVersions
 from pilothouse.admission.webhooks.accounting import CallAccount
 from pilothouse.admission.webhooks.conditions import meets_conditions
@@ -30,6 +32,10 @@ class ValidatingAdmissionWebhook(WebhookPlugin):
     def is_idle(self) -> bool:
         """Whether there are none."""
         return self.hooks.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The configurations."""
+        return self.hooks.decisive
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask, and refuse if one does."""

@@ -89,6 +89,11 @@ class Policies(Generic[T]):
         """Whether nothing is bound for sure."""
         return self.source is None and self._bindings.is_empty
 
+    @property
+    def decisive(self) -> tuple[Objects, ...]:
+        """What has to change before something can be bound where nothing was."""
+        return (self._bindings,)
+
     async def current(self) -> Sequence[Policy[T]]:
         """The policies as they are now."""
         if not (self._bindings.is_loaded and self._policies.is_loaded):

@@ -86,6 +86,11 @@ class Hooks:
         """Whether there are none for sure."""
         return self.source is None and self._configurations.is_empty
 
+    @property
+    def decisive(self) -> tuple[Objects, ...]:
+        """What has to change before there can be some where there were none."""
+        return (self._configurations,)
+
     async def current(self) -> Sequence[Hook]:
         """The webhooks as they are now."""
         configurations = self._configurations

@@ -58,7 +58,7 @@ class CustomBody(Expected):
             raise other_version(gvk, self)
 
     def decode(
-        self, value: Any, *, owned: bool = False, applied: bool = False
+        self, value: Any, *, owned: bool = False, applied: bool = False, stored: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], StrictErrors | None]:
         try:
             obj: dict[str, Any] = value if owned else large_json.loads(orjson.dumps(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pilothouse.apis.columns import AGE, NAME
@@ -17,6 +18,12 @@ SIZE_LIMIT: Final = 1024 * 1024
 FROZEN: Final = "field is immutable when `immutable` is set"
 _DATA: Final = Path("data")
 _BINARY: Final = Path("binaryData")
+_LONGEST: Final = 4
+"""How many bytes a character may have."""
+
+
+def _characters(data: Mapping[str, str]) -> int:
+    return sum(map(len, data.values()))
 
 
 def decoded_size(text: str) -> int:
@@ -42,6 +49,8 @@ class ConfigMapStrategy(Strategy):
     def validate(self, ctx: Context, obj: Object) -> list[FieldError]:
         errs: list[FieldError] = []
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        if not binary and names.are_known_config_map_keys(data) and _LONGEST * _characters(data) <= SIZE_LIMIT:
+            return errs
         size = 0
         for key, value in data.items():
             if messages := names.check_config_map_key(key):

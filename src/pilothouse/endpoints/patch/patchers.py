@@ -216,7 +216,7 @@ class _Application(NamedTuple):
     def _decode(self, result: Any) -> tuple[Object, StrictErrors | None]:
         expected = self.scope.expected
         try:
-            return expected.decode(result)
+            return expected.decode(result, stored=self.served)
         except DecodeError as error:
             first = error
         ordered, shown = self.reading.explain(self.served)

@@ -20,7 +20,8 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
     """Decode, default, check against the stored object and store; 200, or 201 when it was created."""
     check_named(request)
     media = negotiate(request, scope.formats, transforms=scope.transforms)
-    obj, options = await _read(scope, request)
+    glimpse = scope.glance(request)
+    obj, options = await _read(scope, request, None if glimpse is None else glimpse[1])
     weight = request.weight
     if request.audit is not None:
         await note_object(request.audit, weight, scope, obj)
@@ -46,15 +47,15 @@ async def update(scope: ResourceScope, request: APIRequest) -> Response:
         return wanted
 
     try:
-        entry, created = await write.update(request.info.name, change)
+        entry, created = await write.update(request.info.name, change, glimpse=glimpse)
     finally:
         write.warn()
     return await entry_response(scope, request, media, entry, 201 if created else 200)
 
 
-async def _read(scope: ResourceScope, request: APIRequest) -> tuple[Object, WriteOptions]:
+async def _read(scope: ResourceScope, request: APIRequest, stored: Object | None = None) -> tuple[Object, WriteOptions]:
     """The body as an object with its defaults, and the options of the write."""
-    obj, options = await read_object(request, scope.expected)
+    obj, options = await read_object(request, scope.expected, stored=stored)
     step("About to convert to expected version")
     weight = request.weight
     return scope.defaulted(obj) if weight < LONG else await weighed(weight, scope.defaulted, obj), options

@@ -11,6 +11,8 @@ def keep_times(new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
     old_entries = old["metadata"].get("managedFields") or []
     if not new_entries or len(new_entries) != len(old_entries) or new_entries == old_entries:
         return new
+    if {**new, "metadata": None} != {**old, "metadata": None}:
+        return new
     if any(_untimed(a) != _untimed(b) for a, b in zip(new_entries, old_entries, strict=True)):
         return new
     same = {**new, "metadata": {**new["metadata"], "managedFields": old_entries}}

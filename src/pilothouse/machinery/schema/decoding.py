@@ -22,6 +22,7 @@ from typing import Any, Final
 from pilothouse.machinery import quantity, times
 from pilothouse.machinery.base64_text import is_canonical
 from pilothouse.machinery.go_json import format_number, json_type, with_whole_numbers
+from pilothouse.machinery.schema.as_stored import AsStored, mark, mark_owners, unmark
 from pilothouse.machinery.schema.emptied import Emptied, note_empty
 from pilothouse.machinery.schema.types import Decoder, Field, Inline, ListOf, MapOf, Scalar, Special, Struct, Type
 
@@ -62,14 +63,25 @@ _FEW: Final = 1_000
 _LIMITS: Final = {"int32": 1 << 31, "int64": 1 << 63, "uint8": 1 << 8, "uint64": 1 << 64}
 
 
-def decode(struct: Struct, value: Any, *, noting: bool = False, owned: bool = False) -> tuple[dict[str, Any], bool]:
+def decode(
+    struct: Struct, value: Any, *, noting: bool = False, owned: bool = False, stored: dict[str, Any] | None = None
+) -> tuple[dict[str, Any], bool]:
     """The object, and whether unknown fields were dropped on the way; ``noting`` keeps notes of empty values.
 
-    ``owned`` allows the object to be made of the value's own parts.
+    ``owned`` allows the object to be made of the value's own parts, and parts of such a value that are as in the
+    ``stored`` object, which was decoded once, not to be decoded again. Of a value that is not owned, only the owners of
+    fields are taken over, if they are the very ones that are stored: nobody changes these in place.
     """
     decoder = struct_decoder(struct)
     seen = Seen(noting, owned)
-    result = decoder(value, seen)
+    if stored is not None:
+        marked = mark(struct, value, stored) if owned else mark_owners(value, stored)
+        try:
+            result = decoder(value, seen)
+        finally:
+            unmark(marked)
+    else:
+        result = decoder(value, seen)
     if noting and seen.empty and result.__class__ is dict:
         result = Emptied(result)
     return result, seen.unknown
@@ -128,6 +140,8 @@ def _build_struct(struct: Struct) -> StructDecoder:
         if not built:
             build()
         if value.__class__ is not dict:
+            if value.__class__ is AsStored:
+                return value.part  # type: ignore[no-any-return]
             raise DecodeError(json_type(value), go)
         out: dict[str, Any] = {}
         alike = seen.owned
@@ -241,6 +255,8 @@ def _list_decoder(kind: ListOf) -> FieldDecoder:
 
     def decode_list(value: Any, seen: Seen) -> list[Any]:
         if value.__class__ is not list:
+            if value.__class__ is AsStored:
+                return value.part  # type: ignore[no-any-return]
             raise DecodeError(json_type(value), go)
         if not value:
             seen.empty = True

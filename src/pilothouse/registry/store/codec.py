@@ -15,6 +15,7 @@ read wherever it is found.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -36,6 +37,8 @@ _ORDER: Final = (
     "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
     "managedFields",
 )  # fmt: skip
+_FEW: Final = 2
+_MOST_ORDERS: Final = 256
 _UID: Final = b'"uid":"'
 _UID_LENGTH: Final = len(_UID) + 36 + 1
 _METADATA: Final = frozenset({"metadata.name", "metadata.namespace", "metadata.labels"})
@@ -104,8 +107,7 @@ class ObjectCodec:
         Or as storage will have them: what is served after a write is what anybody reads later.
         """
         metadata = obj["metadata"]
-        ordered = {key: metadata[key] for key in _ORDER if key in metadata}
-        ordered.pop("resourceVersion", None)
+        ordered = _in_order(metadata)
         if self._prefix:
             body = {"metadata": ordered, **obj}
             body["metadata"] = ordered
@@ -233,6 +235,25 @@ class ObjectCodec:
         """The same state under another resourceVersion."""
         data = with_revision(entry.data, revision)
         return Entry(entry.key, data, revision, entry.namespace, entry.name, entry.labels, entry.fields)
+
+
+_known_orders: Final[dict[tuple[str, ...], tuple[tuple[str, ...], Callable[[Object], tuple[Any, ...]]]]] = {}
+"""By the keys of metadata, as they come: the same in the fixed order, and what takes their values."""
+
+
+def _in_order(metadata: Object) -> Object:
+    """Metadata in the fixed order, without the version. Objects of a kind have few orders between them."""
+    keys = tuple(metadata)
+    known = _known_orders.get(keys)
+    if known is None:
+        order: tuple[str, ...] = tuple(key for key in _ORDER if key in metadata and key != "resourceVersion")
+        if len(order) < _FEW:
+            return {key: metadata[key] for key in order}
+        if len(_known_orders) >= _MOST_ORDERS:
+            _known_orders.clear()
+        known = _known_orders[keys] = order, itemgetter(*order)
+    order, values = known
+    return dict(zip(order, values(metadata), strict=True))
 
 
 def with_revision(data: bytes, revision: int) -> bytes:

@@ -15,7 +15,7 @@ from pilothouse.machinery import errors, large_json
 from pilothouse.machinery.addressing import check_looked_up, is_doubtful
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.spans import Span
-from pilothouse.machinery.workers import weighed
+from pilothouse.machinery.workers import LONG, weighed
 from pilothouse.registry.store.codec import ObjectCodec
 from pilothouse.registry.store.versions import parse_version, too_large_version
 from pilothouse.storage.backends.contract import Foreseen, FutureRevision
@@ -147,6 +147,11 @@ class StoreReader:
     async def read(self, entry: Entry) -> Object:
         """The same, made aside if it is long."""
         return await weighed(self.weight(entry), self.decode, entry)
+
+    def glance(self, namespace: str, name: str) -> tuple[Entry, Object] | None:
+        """An object as the cache has it, fresh, if that is short; it may be outdated."""
+        entry = self.cache.get(self.key(namespace, name)) if self.cache.ready and not self.converts else None
+        return None if entry is None or entry.size >= LONG else (entry, self.decode(entry))
 
     async def read_shared(self, entries: Sequence[Entry]) -> list[Object]:
         """What ``shared`` gives of each, made aside if what nobody has decoded yet is long."""

@@ -322,7 +322,11 @@ class Store(StoreReader):
     ) -> Entry:
         """Change an object from one state to the next. Raises Conflict."""
         weight = ctx.weight = max(ctx.weight, weight_of(entry.data), self.weight(entry))
-        old = self.decode(entry) if weight < LONG else await self.read(entry)
+        glimpse, ctx.glimpse = ctx.glimpse, None
+        if glimpse is not None and glimpse[0] is entry:
+            old = glimpse[1]
+        else:
+            old = self.decode(entry) if weight < LONG else await self.read(entry)
         if self.codec.hides(old):
             whole = await self._whole(entry)
             obj = await change(whole)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pilothouse.storage.backends.contract import StorageError
 from pilothouse.storage.cacher.changes import Change
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pilothouse.storage.cacher.watcher import Watcher
 
 logger = logging.getLogger(__name__)
+_MOST_ABOVE: Final = 1024
 Watchers = dict["Watcher", None]
 
 
@@ -77,6 +78,8 @@ class Audience:
     def __init__(self, prefix: str) -> None:
         self._length = len(prefix)
         self._groups: dict[str, _Group] = {}
+        self._above: dict[str, list[_Group]] = {}
+        """Of the places where changes were lately: who watches them, or what they are in."""
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -89,6 +92,7 @@ class Audience:
         group = self._groups.get(watcher.prefix)
         if group is None:
             group = self._groups[watcher.prefix] = _Group()
+            self._above.clear()
         group.add(watcher)
 
     def discard(self, watcher: Watcher) -> None:
@@ -97,6 +101,7 @@ class Audience:
             group.discard(watcher)
             if not group.everything and not group.with_trait:
                 del self._groups[watcher.prefix]
+                self._above.clear()
 
     def dispatch(self, change: Change) -> None:
         """Offer a change to all whom it may concern."""
@@ -118,11 +123,20 @@ class Audience:
 
     def _groups_of(self, key: str) -> list[_Group]:
         groups = self._groups
-        found = [groups[key]] if key in groups else []
-        end = key.rfind("/") + 1
+        above = key[: key.rfind("/") + 1]
+        found = self._above.get(above)
+        if found is None:
+            if len(self._above) >= _MOST_ABOVE:
+                self._above.clear()
+            found = self._above[above] = self._groups_above(above)
+        return [groups[key], *found] if key in groups else found
+
+    def _groups_above(self, prefix: str) -> list[_Group]:
+        """Those registered under a prefix of keys, and under prefixes of it."""
+        groups, found, end = self._groups, [], len(prefix)
         while end >= self._length and end > 0:
-            group = groups.get(key[:end])
+            group = groups.get(prefix[:end])
             if group is not None:
                 found.append(group)
-            end = key.rfind("/", 0, end - 1) + 1
+            end = prefix.rfind("/", 0, end - 1) + 1
         return found

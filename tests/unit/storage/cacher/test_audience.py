@@ -94,3 +94,21 @@ def test_nobody_is_asked_about_what_cannot_concern_him() -> None:
     for seat in [*seats, named, SimpleNamespace(prefix=PODS, trait=Trait(Attribute("metadata.namespace"), "x"))]:
         audience.discard(seat)
     assert len(audience) == 0 and audience._groups == {}
+
+
+def test_who_comes_or_goes_between_changes_is_noticed() -> None:
+    audience, codec = Audience(PODS), Codec()
+
+    def change(revision: int) -> None:
+        made: Any = codec
+        audience.dispatch(Change(f"{PODS}ns/a", revision, pod("a", "n1", revision), None, made, 0.0))
+
+    everywhere, here, elsewhere = Seat("n1", None), Seat("n1", None, f"{PODS}ns/"), Seat("n1", None, f"{PODS}other/")
+    seats: Any = (everywhere, here, elsewhere, Seat("n1", None, f"{PODS}ns/a"))
+    for revision, seat in enumerate(seats):
+        audience.add(seat)
+        change(revision)
+    for seat in seats:
+        audience.discard(seat)
+        change(0)
+    assert [len(seat.offered) for seat in seats] == [4, 4, 0, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pilothouse.admission.environment import Environment
@@ -41,6 +42,10 @@ class LimitRanger(Plugin):
     def is_idle(self) -> bool:
         """Whether there are no limits anywhere."""
         return self._ranges.is_empty
+
+    def idle_by(self) -> Sequence[Objects]:
+        """The limits."""
+        return (self._ranges,)
 
     async def admit(self, attributes: Attributes) -> None:
         """Fill in what containers leave open."""

@@ -11,8 +11,10 @@ for.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pilothouse.net.eager import Prompt
 from pilothouse.storage.backends.contract import Conflict, Event, KeyExists, KeyValue, StorageError
@@ -90,10 +92,9 @@ def plan_writes(
 
 def statement_of(plan: Plan) -> Statement:
     """What writes the plan's rows, of which there has to be one, unless the store has moved on from the plan's base."""
-    size = next(size for size in _SIZES if size >= len(plan.rows))
-    values: list[object] = [value for row in plan.rows for value in row]
-    for _ in range(size - len(plan.rows)):
-        values.extend(_PADDING)
+    size = _SIZES[bisect_left(_SIZES, len(plan.rows))]
+    values: list[object] = list(chain.from_iterable(plan.rows))
+    values += _PADDING * (size - len(plan.rows))
     values.append(plan.base)
     return _INSERTS[size], values
 
