@@ -22,7 +22,7 @@ from pilothouse.controllers.garbage_collector.graph import FOREGROUND, ORPHAN, G
 from pilothouse.controllers.garbage_collector.resources import CollectableResources
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import Propagation, ResourceClient
-from pilothouse.controllers.runtime.controller import Controller, Periodic
+from pilothouse.controllers.runtime.controller import Controller, NotYet, Periodic
 from pilothouse.controllers.runtime.discovery import ServedResource
 from pilothouse.controllers.runtime.events import EventRecorder
 from pilothouse.controllers.runtime.work_queue import WorkQueue
@@ -214,7 +214,7 @@ class GarbageCollector:
             return True
         resource = self._resources.of_kind(owner.api_version, owner.kind)
         if resource is None:
-            raise LookupError(f"no resource serves {owner.kind} of {owner.api_version}")
+            raise NotYet(f"no resource serves {owner.kind} of {owner.api_version}")
         if resource.namespaced and not owner.namespace:
             text = f"ownerRef [{owner.api_version}/{owner.kind}, namespace: , name: {owner.name}, uid: {owner.uid}] "
             self._warn(dependent, text + f'does not exist in namespace "{owner.namespace}"')

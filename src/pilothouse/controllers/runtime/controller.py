@@ -24,6 +24,10 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 
+class NotYet(Exception):
+    """A key cannot be reconciled as things are; it is tried again after its back-off."""
+
+
 class Synced(Protocol):
     """What a controller waits for before its first key: an informer, or all of a factory's."""
 
