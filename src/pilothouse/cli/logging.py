@@ -21,6 +21,7 @@ from typing import TextIO
 
 import orjson
 
+from pilothouse.machinery.log_pace import LogPace
 from pilothouse.machinery.verbosity import REQUESTS, ModuleLevels, level_of, set_verbosity
 from pilothouse.options.logs import LogOptions
 
@@ -96,6 +97,7 @@ def set_up_logging(flags: LogOptions, stream: TextIO | None = None) -> None:
         handler.setFormatter(JsonFormatter() if flags.format == "json" else KlogFormatter())
         if flags.vmodule:
             handler.addFilter(ModuleLevels(flags.verbosity, flags.vmodule))
+        handler.addFilter(LogPace())
     levels = (flags.verbosity, *(level for _, level in flags.vmodule))
     set_verbosity(max(levels, key=lambda each: -level_of(each)))
 

@@ -17,6 +17,7 @@ from pilothouse.controllers.runtime.indexer import SELECTOR, Key, copy_of, key_o
 from pilothouse.controllers.runtime.owners import controller_of
 from pilothouse.controllers.runtime.pods import condition_of, is_ready, is_terminal
 from pilothouse.controllers.runtime.scaled_values import scaled
+from pilothouse.controllers.runtime.selecting import Selecting
 from pilothouse.machinery import errors, labels
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
@@ -67,6 +68,7 @@ class DisruptionController:
         )
         add = self._controller.queue.add
         self._budgets.add_reading(SELECTOR, read_selector)
+        self._selecting = Selecting(self._budgets, add, empty_selects=True)
         self._budgets.add_handler(lambda obj: add(key_of(obj)), lambda old, new: add(key_of(new)), name=_ACCOUNT)
         self._pods.add_handler(self._pod_seen, self._pod_changed, self._pod_seen, name=_ACCOUNT)
 
@@ -76,10 +78,7 @@ class DisruptionController:
         self._stale.start(supervisor)
 
     def _pod_seen(self, pod: Object) -> None:
-        own = pod["metadata"].get("labels") or {}
-        for budget in self._budgets.lister.list(pod["metadata"]["namespace"]):
-            if self._budgets.lister.selector_of(budget).matches(own):
-                self._controller.queue.add(key_of(budget))
+        self._selecting.wake(pod)
         target = condition_of(pod, "DisruptionTarget")
         if target is not None and target["status"] == "True" and not pod["metadata"].get("deletionTimestamp"):
             self._stale.queue.add_after(key_of(pod), _STALE_SECONDS)

@@ -28,6 +28,7 @@ _FINALIZER: Final = "kubernetes"
 _ACCOUNT: Final = "namespace-controller"
 _SOON: Final = 0.2
 _LATER: Final = 5.0
+_MOST_FINALIZERS: Final = 1_000
 _OK: Final = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
@@ -56,6 +57,13 @@ class _Remaining:
     finalizers: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
     failing_groups: tuple[str, ...] = ()
+
+    def count(self, resource: str, finalizers: Iterable[str]) -> None:
+        """One more object is left, for these finalizers: of very many names some are told."""
+        self.resources[resource] += 1
+        for name in finalizers:
+            if name in self.finalizers or len(self.finalizers) < _MOST_FINALIZERS:
+                self.finalizers[name] += 1
 
     def conditions(self) -> dict[str, tuple[str, str]]:
         """The conditions that are not as they should be: reason and message by type."""
@@ -148,23 +156,20 @@ class NamespaceLifecycle:
         if "list" not in resource.verbs:
             return
         try:
-            if not (await objects.list(namespace, limit=1))["items"]:
+            if not (await objects.list(namespace, limit=1, metadata_only=True))["items"]:
                 return
             if "deletecollection" in resource.verbs:
                 await objects.delete_collection(namespace, propagation="Background")
             else:
                 await self._delete_each(objects, namespace)
-            left = [each["metadata"] async for each in objects.items(namespace)]
+            async for each in objects.items(namespace, metadata_only=True):
+                remaining.count(f"{gvr.resource}.{gvr.group}", each["metadata"].get("finalizers") or ())
         except errors.StatusError as error:
             if error.code not in (404, 405):
                 remaining.failures.append(error.message)
-            return
-        if left:
-            remaining.resources[f"{gvr.resource}.{gvr.group}"] = len(left)
-            remaining.finalizers.update(_finalizers(left))
 
     async def _delete_each(self, objects: Any, namespace: str) -> None:
-        async for each in objects.items(namespace):
+        async for each in objects.items(namespace, metadata_only=True):
             try:
                 await objects.delete(namespace, each["metadata"]["name"], propagation="Background")
             except errors.NotFound:
@@ -188,10 +193,6 @@ class NamespaceLifecycle:
         except errors.Conflict:
             if (await self._namespaces.get("", metadata["name"]))["metadata"]["uid"] == metadata["uid"]:
                 raise
-
-
-def _finalizers(metadata: Iterable[dict[str, Any]]) -> Counter[str]:
-    return Counter(finalizer for each in metadata for finalizer in each.get("finalizers") or ())
 
 
 def with_conditions(namespace: Object, failing: dict[str, tuple[str, str]], now: str) -> Object | None:

@@ -18,7 +18,7 @@ from pilothouse.controllers.cron_jobs import jobs as listed
 from pilothouse.controllers.cron_jobs.missed import InvalidSchedule, missed_times, seconds_to_next
 from pilothouse.controllers.jobs.conditions import is_finished, true_condition
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.controller import Controller, NotYet
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, Key, key_of, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import controller_of, is_controlled_by
@@ -87,7 +87,7 @@ class CronJobController:
                 await self._delete(cron_job, job)
             await self._follow_jobs(cron_job, jobs)
             again = await self._start_due(cron_job)
-        except (errors.StatusError, LookupError) as error:
+        except (errors.StatusError, NotYet) as error:
             failure = error
         # Whatever was found out is kept, also if starting a job failed.
         if (cron_job.get("status") or {}) != (known.get("status") or {}):
@@ -216,7 +216,7 @@ class CronJobController:
                 self._events.event(cron_job, "Warning", "FailedGet", f"Get job: {error.message}")
                 raise
             if not await self._delete(cron_job, job):
-                raise LookupError(f"could not replace job {reference['namespace']}/{reference['name']}")
+                raise NotYet(f"could not replace job {reference['namespace']}/{reference['name']}")
 
     async def _start(self, cron_job: Object, scheduled: int) -> bool:
         """Create the job of a time, or find that it was; whether it is ours."""

@@ -18,7 +18,7 @@ from pilothouse.controllers.deployments import revisions, rollback, scaling, sta
 from pilothouse.controllers.deployments.limits import is_rolling, replicas_of
 from pilothouse.controllers.deployments.scaling import Sizes
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.controller import Controller, NotYet
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
 from pilothouse.controllers.runtime.pod_control import is_namespace_terminating
@@ -239,7 +239,7 @@ class DeploymentController:
         own = deployment.setdefault("status", {})
         own["collisionCount"] = (own.get("collisionCount") or 0) + 1
         await self._deployment_client.update_status(deployment)
-        raise LookupError(f"replica set {metadata['name']} exists already; trying another name")
+        raise NotYet(f"replica set {metadata['name']} exists already; trying another name")
 
     async def _sync_revision(self, deployment: Object, new: Object, old: Sequence[Object]) -> Object:
         """Bring the new replica set's annotations up to date, and the deployment's revision."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pilothouse.controllers.runtime.indexer import SELECTOR, Key, key_of, read_selected_labels
 from pilothouse.controllers.runtime.informer import Informer
+from pilothouse.controllers.runtime.selecting import Selecting, plain_selector
 from pilothouse.machinery.objects import Object
 
 Add = Callable[[Key], None]
@@ -14,12 +15,8 @@ Add = Callable[[Key], None]
 def follow_services(services: Informer, pods: Informer, add: Add, name: str) -> None:
     """Have services looked at again whenever they, or pods that they select, change."""
 
-    def wake(pod: Object) -> None:
-        own = pod["metadata"].get("labels") or {}
-        for service in services.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector = services.lister.selector_of(service)
-            if not selector.empty and selector.matches(own):
-                add(key_of(service))
+    services.add_reading(SELECTOR, read_selected_labels)
+    wake = Selecting(services, add, plain_selector).wake
 
     def changed(old: Object, new: Object) -> None:
         if old["metadata"].get("labels") != new["metadata"].get("labels"):
@@ -28,7 +25,6 @@ def follow_services(services: Informer, pods: Informer, add: Add, name: str) -> 
         elif _differs(old, new):
             wake(new)
 
-    services.add_reading(SELECTOR, read_selected_labels)
     services.add_handler(
         lambda obj: add(key_of(obj)), lambda old, new: add(key_of(new)), lambda obj: add(key_of(obj)), name=name
     )

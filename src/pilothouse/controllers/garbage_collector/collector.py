@@ -14,7 +14,7 @@ nobody knows are judged one after the other, so that those who have few do not w
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from pilothouse.controllers.garbage_collector.absent_owners import AbsentOwners
@@ -22,9 +22,10 @@ from pilothouse.controllers.garbage_collector.graph import FOREGROUND, ORPHAN, G
 from pilothouse.controllers.garbage_collector.resources import CollectableResources
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import Propagation, ResourceClient
-from pilothouse.controllers.runtime.controller import Controller, Periodic
+from pilothouse.controllers.runtime.controller import Controller, NotYet, Periodic
 from pilothouse.controllers.runtime.discovery import ServedResource
 from pilothouse.controllers.runtime.events import EventRecorder
+from pilothouse.controllers.runtime.work_queue import WorkQueue
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
@@ -47,15 +48,9 @@ class GarbageCollector:
         self._graph = Graph()
         self._absent = AbsentOwners(context.clock)
         self._resources = CollectableResources(self._client, self._resource_added)
-        self._deleting: Controller[str] = Controller(
-            "garbage collector", self._attempt_to_delete, workers=20, clock=context.clock
-        )
-        self._deleting_owned_by_many: Controller[str] = Controller(
-            "garbage collector, many owners", self._attempt_thoroughly, clock=context.clock
-        )
-        self._orphaning: Controller[str] = Controller(
-            "garbage collector, orphans", self._attempt_to_orphan, workers=5, clock=context.clock
-        )
+        self._deleting = self._controller("garbage collector", self._attempt_to_delete, 20)
+        self._deleting_owned_by_many = self._controller("garbage collector, many owners", self._attempt_thoroughly, 2)
+        self._orphaning = self._controller("garbage collector, orphans", self._attempt_to_orphan, 5)
         self._refreshing = Periodic(
             "garbage collector, kinds", self._resources.refresh, _REFRESH_SECONDS, clock=context.clock
         )
@@ -72,6 +67,11 @@ class GarbageCollector:
         self._definitions.add_handler(
             on_update=lambda old, new: looking.queue.add_after("kinds", _SOON), name="garbage collector"
         )
+
+    def _controller(self, name: str, work: Callable[[str], Awaitable[None]], workers: int) -> Controller[str]:
+        clock = self._context.clock
+        queue: WorkQueue[str] = WorkQueue(clock=clock, name=name, namespace=self._graph.namespace_of)
+        return Controller(name, work, workers=workers, queue=queue, clock=clock)
 
     async def _look(self, key: str) -> None:
         await self._resources.refresh()
@@ -214,7 +214,7 @@ class GarbageCollector:
             return True
         resource = self._resources.of_kind(owner.api_version, owner.kind)
         if resource is None:
-            raise LookupError(f"no resource serves {owner.kind} of {owner.api_version}")
+            raise NotYet(f"no resource serves {owner.kind} of {owner.api_version}")
         if resource.namespaced and not owner.namespace:
             text = f"ownerRef [{owner.api_version}/{owner.kind}, namespace: , name: {owner.name}, uid: {owner.uid}] "
             self._warn(dependent, text + f'does not exist in namespace "{owner.namespace}"')

@@ -64,6 +64,11 @@ class Graph:
         """What is known of an object."""
         return self._nodes.get(uid)
 
+    def namespace_of(self, uid: str) -> str:
+        """The namespace of an object; none of one that is not known."""
+        node = self._nodes.get(uid)
+        return "" if node is None else node.identity.namespace
+
     def put(self, obj: Object, api_version: str, kind: str) -> tuple[Node, bool]:
         """Take the newest state of an object; whether its owners are others than before."""
         metadata = obj["metadata"]

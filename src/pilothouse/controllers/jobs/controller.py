@@ -110,7 +110,7 @@ class JobController:
         if is_managed_elsewhere(known) or is_finished(known) or self._memory.writes.are_unseen(key):
             return None
         round = await self._begin(key, working_copy(known))
-        round.ending = verdict(round.tally, self._clock.now())
+        round.ending = await weighed(round.tally.weight, verdict, round.tally, self._clock.now())
         if round.ending is not None:
             await self._stop_all(round)
             suspension_changed = False
@@ -134,7 +134,12 @@ class JobController:
         await weighed(tally.weight, tally.settle)
         if not status.get("startTime") and not is_suspended(job):
             status["startTime"] = format_time(self._clock.now())
-        failures = self._memory.failures.get(key, FailureRecord()).with_pods(tally.new_succeeded, tally.new_failed)
+        failures = await weighed(
+            tally.weight,
+            self._memory.failures.get(key, FailureRecord()).with_pods,
+            tally.new_succeeded,
+            tally.new_failed,
+        )
         counts = (len(tally.active), tally.ready, len(tally.terminating))
         return _Round(key, job, tally, may_manage, failures, *counts)
 
@@ -194,7 +199,8 @@ class JobController:
     async def _manage(self, round: _Round) -> None:
         job, tally = round.job, round.tally
         wanted = 0 if is_suspended(job) else job_pods.wanted_active(job, tally.succeeded, round.active)
-        surplus = job_pods.pods_to_remove(job, tally.active, max(0, round.active - wanted))[:_BURST]
+        at_least = max(0, round.active - wanted)
+        surplus = (await weighed(tally.weight, job_pods.pods_to_remove, job, tally.active, at_least))[:_BURST]
         if surplus:
             self._memory.expected.expect_deletions_of(round.key, [pod["metadata"]["uid"] for pod in surplus])
             deleted, round.error = await self._delete(round, surplus, release=True)
@@ -275,9 +281,9 @@ class JobController:
 
     async def _write(self, round: _Round, dirty: bool) -> None:
         counts = {"active": round.active, "ready": round.ready, "terminating": round.terminating}
-        count = Count(round.job, round.tally, round.ending, self._clock.now())
+        count = await weighed(round.tally.weight, Count, round.job, round.tally, round.ending, self._clock.now())
         count.is_dirty = dirty | _set_counts(round.job["status"], counts)
-        count.enter_pods()
+        await weighed(round.tally.weight, count.enter_pods)
         if count.is_dirty:
             count.job = await self._update_status(round.key, count.job)
             self._memory.failures[round.key] = round.failures

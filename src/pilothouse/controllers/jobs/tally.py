@@ -20,6 +20,8 @@ from pilothouse.machinery.objects import Object
 
 _INDEX: Final = 4
 """How many bytes of usual JSON a byte of indexes is as much work as."""
+_POD: Final = 50
+"""The same of a pod: it is asked some ten questions."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,13 @@ class Tally:
     def weight(self) -> int:
         """What ``settle`` is as much work as, in bytes of usual JSON: of indexes that were sent, each is a value."""
         status = self.job.get("status") or {}
-        return _INDEX * sum(len(status.get(name) or "") for name in ("completedIndexes", "failedIndexes"))
+        return _POD * len(self.pods) + _INDEX * sum(
+            len(status.get(name) or "") for name in ("completedIndexes", "failedIndexes")
+        )
 
     def settle(self) -> None:
-        """Work out what takes long where indexes are many, which may be done in any thread."""
+        """Work out what takes long where pods or indexes are many, which may be done in any thread."""
+        _ = self.active, self.terminating, self.ready, self.new_succeeded, self.failed
         if is_indexed(self.job):
             _ = str(self.succeeded_indexes), str(self.failed_indexes), self.held
 

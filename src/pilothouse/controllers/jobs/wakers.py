@@ -14,6 +14,7 @@ from pilothouse.controllers.jobs.specs import is_tracked
 from pilothouse.controllers.runtime.indexer import Key, key_of
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.controllers.runtime.owners import controller_of
+from pilothouse.controllers.runtime.selecting import Selecting
 from pilothouse.controllers.runtime.work_queue import WorkQueue
 from pilothouse.machinery.objects import Object
 
@@ -33,6 +34,7 @@ class JobWakers:
         orphans: OrphanRelease,
     ) -> None:
         self._jobs, self._queue, self._memory, self._orphans = jobs, queue, memory, orphans
+        self._adopters = Selecting(jobs, self._later)
         jobs.add_handler(self._job_added, self._job_changed, self._job_gone, name=name)
         pods.add_handler(self._pod_added, self._pod_changed, self._pod_deleted, name=name)
 
@@ -99,11 +101,7 @@ class JobWakers:
 
     def _wake_adopters(self, pod: Object) -> None:
         self._orphans.look_at(pod)
-        own = pod["metadata"].get("labels") or {}
-        for job in self._jobs.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector = self._jobs.lister.selector_of(job)
-            if not selector.empty and selector.matches(own):
-                self._later(key_of(job))
+        self._adopters.wake(pod)
 
     def _pod_deleted(self, pod: Object) -> None:
         job = self._job_of(pod)

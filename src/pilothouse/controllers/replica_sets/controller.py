@@ -15,7 +15,7 @@ from typing import Any, Final
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.replica_sets.kinds import ReplicaKind
 from pilothouse.controllers.replica_sets.ranking import pods_to_delete
-from pilothouse.controllers.runtime.batches import slow_start_batch
+from pilothouse.controllers.runtime.batches import found_among, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.expectations import UIDExpectations
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, SELECTOR, Key, key_of
@@ -30,12 +30,16 @@ from pilothouse.controllers.runtime.pods import (
     is_terminal,
     seconds_until_available,
 )
+from pilothouse.controllers.runtime.selecting import Selecting
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import Instant, format_time
+from pilothouse.machinery.workers import weighed
 
 _BURST: Final = 500
+_POD: Final = 20
+"""How many bytes of usual JSON a pod is as much work as."""
 _WANTED: Final = ("uid", "generation", "deletionTimestamp", "labels", "annotations", "ownerReferences", "finalizers")
 _COUNTS: Final = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 
@@ -61,6 +65,7 @@ class ReplicaController:
         )
         self._pacer = Pacer(self._controller.queue, context.clock)
         add = self._controller.queue.add
+        self._adopters = Selecting(self._owners, add, kind.required_labels)
         self._owners.add_handler(
             lambda obj: add(key_of(obj)),
             self._owner_changed,
@@ -95,7 +100,7 @@ class ReplicaController:
             self._expected.creation_observed(key)
             self._look_at_owner(key, pod)
         elif controller_of(pod) is None:
-            self._wake_adopters(pod)
+            self._adopters.wake(pod)
 
     def _pod_changed(self, old: Object, new: Object) -> None:
         if new["metadata"].get("deletionTimestamp"):
@@ -108,7 +113,7 @@ class ReplicaController:
             self._look_at_owner(after, new)
             self._look_when_available(after, old, new)
         elif controller_of(new) is None:
-            self._wake_adopters(new)
+            self._adopters.wake(new)
 
     def _look_when_available(self, key: Key, old: Object, new: Object) -> None:
         owner = self._owners.lister.get(*key)
@@ -138,13 +143,6 @@ class ReplicaController:
         owner = self._owners.lister.get(*key)
         return key if owner is not None and owner["metadata"]["uid"] == reference["uid"] else None
 
-    def _wake_adopters(self, pod: Object) -> None:
-        own = pod["metadata"].get("labels") or {}
-        for owner in self._owners.lister.list(pod["metadata"]["namespace"]) if own else ():
-            selector = self._owners.lister.selector_of(owner)
-            if not selector.empty and selector.matches(own):
-                self._controller.queue.add(key_of(owner))
-
     # Reconciling
 
     async def _reconcile(self, key: Key) -> float | None:
@@ -154,16 +152,18 @@ class ReplicaController:
             return None
         may_manage = self._expected.satisfied(key)
         owned = self._candidates(owner)
-        active = await self._claim(owner, [pod for pod in owned if is_active(pod)])
+        active = await self._claim(owner, await found_among(owned, is_active))
         error: errors.StatusError | None = None
         if may_manage and not owner["metadata"].get("deletionTimestamp"):
             error = await self._manage(key, owner, active)
         now = self._clock.now()
-        going = [pod for pod in owned if pod["metadata"].get("deletionTimestamp") and not is_terminal(pod)]
-        owner = await self._write_status(owner, self._status(owner, active, len(going), error, now))
+        going = await found_among(owned, _is_going)
+        weight = _POD * len(active)
+        status = await weighed(weight, self._status, owner, active, len(going), error, now)
+        owner = await self._write_status(owner, status)
         if error is not None:
             raise error
-        return seconds_until_available(active, owner["spec"].get("minReadySeconds") or 0, now)
+        return await weighed(weight, seconds_until_available, active, owner["spec"].get("minReadySeconds") or 0, now)
 
     def _candidates(self, owner: Object) -> list[Object]:
         """Pods that the owner controls, and orphans in its namespace, which it may adopt."""
@@ -214,7 +214,9 @@ class ReplicaController:
         return error
 
     async def _delete(self, key: Key, owner: Object, pods: Sequence[Object], count: int) -> errors.StatusError | None:
-        chosen = pods_to_delete(pods, self._related(owner), count, self._clock.now())
+        related = self._related(owner)
+        weight = _POD * (len(pods) + len(related))
+        chosen = await weighed(weight, pods_to_delete, pods, related, count, self._clock.now())
         self._expected.expect_deletions_of(key, (pod["metadata"]["uid"] for pod in chosen))
 
         async def delete(pod: Object) -> errors.StatusError | None:
@@ -286,6 +288,10 @@ class ReplicaController:
             return await self._owner_client.update_status(changed)
         except errors.NotFound:
             return owner
+
+
+def _is_going(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp")) and not is_terminal(pod)
 
 
 def _has_labels(pod: Object, wanted: dict[str, str]) -> bool:

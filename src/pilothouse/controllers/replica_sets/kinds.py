@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pilothouse.controllers.runtime.indexer import read_selected_labels, read_selector
+from pilothouse.controllers.runtime.selecting import match_labels, plain_selector
 from pilothouse.machinery import labels
 from pilothouse.machinery.objects import Object
 
@@ -21,6 +22,7 @@ class ReplicaKind:
     controller: str
     account: str
     read_selector: Callable[[Object], labels.Selector]
+    required_labels: Callable[[Object], Mapping[str, Any]]
     counts_terminating: bool
 
     @property
@@ -36,6 +38,7 @@ REPLICA_SET: Final = ReplicaKind(
     "replicaset-controller",
     "replicaset-controller",
     read_selector,
+    match_labels,
     counts_terminating=True,
 )
 REPLICATION_CONTROLLER: Final = ReplicaKind(
@@ -45,5 +48,6 @@ REPLICATION_CONTROLLER: Final = ReplicaKind(
     "replication-controller",
     "replication-controller",
     read_selected_labels,
+    plain_selector,
     counts_terminating=False,
 )

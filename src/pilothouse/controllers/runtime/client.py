@@ -25,7 +25,7 @@ from pilothouse.authn.loopback import (
     controller_user,
 )
 from pilothouse.controllers.runtime.call_turns import CallTurns
-from pilothouse.controllers.runtime.transport import Watch, call, make_request
+from pilothouse.controllers.runtime.transport import Watch, call, carry_out, make_request
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
@@ -38,6 +38,8 @@ _PATCHES: Final[dict[str, bytes]] = {
     "strategic": b"application/strategic-merge-patch+json",
 }
 _PAGE: Final = 500
+_METADATA: Final = b"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+"""Lists without what objects say and are; whole ones of servers that have no such form."""
 
 
 class LoopbackClients:
@@ -95,6 +97,12 @@ class Client:
             headers[b"content-type"] = content_type
         return await call(self._handler, make_request(self._connection, method, path, query or {}, headers, data))
 
+    async def delete_all(self, path: str, query: Mapping[str, str], options: Object) -> None:
+        """Delete what is at a path. What was there is not told: it may be more than anybody wants to read."""
+        headers = {b"user-agent": self._agent, b"accept": _METADATA, b"content-type": b"application/json"}
+        made = make_request(self._connection, "DELETE", path, query, headers, orjson.dumps(options))
+        await carry_out(self._handler, made)
+
     def watch(self, path: str, query: Mapping[str, str]) -> Watch:
         """Open a watch when its block is entered."""
         headers = {b"user-agent": self._agent, b"accept": b"application/json"}
@@ -129,6 +137,7 @@ class ResourceClient:
         limit: int = 0,
         continue_token: str = "",
         resource_version: str = "",
+        metadata_only: bool = False,
     ) -> Object:
         """One page of a list, as the server answers it; all of it without a limit."""
         query = _present(
@@ -139,10 +148,11 @@ class ResourceClient:
         )
         if continue_token:
             query["continue"] = continue_token
-        return await self._client.request("GET", self.path(namespace), query)
+        accept = _METADATA if metadata_only else b"application/json"
+        return await self._client.request("GET", self.path(namespace), query, accept=accept)
 
     async def items(
-        self, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+        self, namespace: str = "", *, label_selector: str = "", field_selector: str = "", metadata_only: bool = False
     ) -> AsyncIterator[Object]:
         """All objects, fetched page by page."""
         token = ""
@@ -153,6 +163,7 @@ class ResourceClient:
                 field_selector=field_selector,
                 limit=_PAGE,
                 continue_token=token,
+                metadata_only=metadata_only,
             )
             for item in page["items"]:
                 yield item
@@ -213,11 +224,11 @@ class ResourceClient:
         field_selector: str = "",
         grace_seconds: int | None = None,
         propagation: Propagation | None = None,
-    ) -> Object:
+    ) -> None:
         """Delete all objects that the selectors match."""
         query = _present(labelSelector=label_selector, fieldSelector=field_selector)
         options = _delete_options("", "", grace_seconds, propagation)
-        return await self._client.request("DELETE", self.path(namespace), query, options)
+        await self._client.delete_all(self.path(namespace), query, options)
 
     def watch(
         self,

@@ -24,6 +24,10 @@ logger = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 
+class NotYet(Exception):
+    """A key cannot be reconciled as things are; it is tried again after its back-off."""
+
+
 class Synced(Protocol):
     """What a controller waits for before its first key: an informer, or all of a factory's."""
 
@@ -44,7 +48,8 @@ class Until:
 class Controller(Generic[K]):
     """Takes keys from ``queue`` and reconciles each, one worker a key at a time.
 
-    ``reconcile`` may return seconds after which it wants to see the key again.
+    ``reconcile`` may return seconds after which it wants to see the key again. Of several workers one is left to other
+    namespaces, however much one of them has to do.
     """
 
     def __init__(
@@ -79,9 +84,10 @@ class Controller(Generic[K]):
         for each in self._wait_for:
             await each.wait_synced()
         turns, until = work_turns(), 0.0
+        share = self._workers - 1 or None
         while True:
             try:
-                key = await self.queue.get()
+                key = await self.queue.get(share)
             except Closed:
                 # Nothing will ever be handed out again; the supervisor or ``stop`` ends this.
                 await asyncio.Event().wait()

@@ -7,15 +7,18 @@ it controls and no longer matches; what another controls is not its business.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.controllers.runtime.indexer import Key, Lister, key_of
 from pilothouse.machinery import errors
 from pilothouse.machinery.labels import Selector
 from pilothouse.machinery.objects import Object
+from pilothouse.net.work_turns import work_turns
 
 CanAdopt = Callable[[], Awaitable[None]]
+_LOOKED_AT: Final = 1_000
+"""So many objects are looked at in a millisecond."""
 
 
 def owner_reference(owner: Object, kind: str, api_version: str) -> dict[str, Any]:
@@ -110,7 +113,9 @@ class ControllerRefClaim:
         claimed: list[Object] = []
         failure: Exception | None = None
         uid = self._owner["metadata"]["uid"]
-        for obj in candidates:
+        for number, obj in enumerate(candidates, 1):
+            if number % _LOOKED_AT == 0:
+                await work_turns().begin()
             reference = controller_of(obj)
             if reference is not None and reference["uid"] == uid and self._matches(obj):
                 claimed.append(obj)  # nearly all of them, again and again: nothing to write, nothing to wait for

@@ -6,12 +6,16 @@ what is added meanwhile comes back when that work is done. So each key has one w
     add ──► waiting ──get──► processing ──done──► gone
               ▲                  │ add meanwhile
               └──────────────────┘ (handed out again after done)
+
+Namespaces take turns: who has ten thousand objects keeps others waiting for one of them. Within a namespace the key
+that was added first comes first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
@@ -27,16 +31,33 @@ class Closed(Exception):
     """The queue hands out nothing more."""
 
 
+def namespace_of(key: Hashable) -> str:
+    """The namespace of a key; of keys that do not begin with one, all are in one line."""
+    return key[-2] if isinstance(key, tuple) and len(key) > 1 and isinstance(key[-2], str) else ""
+
+
 class WorkQueue(Generic[K]):
     """See the module's docstring. Belongs to one event loop."""
 
-    def __init__(self, backoff: Backoff[K] | None = None, clock: Clock = SYSTEM, name: str = "") -> None:
-        """Queues with a name are shown to those who scrape."""
+    def __init__(
+        self,
+        backoff: Backoff[K] | None = None,
+        clock: Clock = SYSTEM,
+        name: str = "",
+        namespace: Callable[[K], str] = namespace_of,
+    ) -> None:
+        """Queues with a name are shown to those who scrape. ``namespace`` is asked once for each adding of a key."""
         self._backoff: Backoff[K] = Backoff() if backoff is None else backoff
         self._clock = clock
+        self._namespace = namespace
         self._waiting: dict[K, float] = {}
         """Since when."""
-        self._processing: dict[K, float] = {}
+        self._lines: OrderedDict[str, OrderedDict[K, None]] = OrderedDict()
+        """What waits, by namespace, the one whose turn it is first."""
+        self._processing: dict[K, tuple[float, str]] = {}
+        """Since when, and in which namespace."""
+        self._busy: Counter[str] = Counter()
+        """How many keys of a namespace are being processed."""
         self.name, self.adds, self.retries = name, 0, 0
         self.waits, self.durations = Observations(QUEUE_BUCKETS), Observations(QUEUE_BUCKETS)
         if name:
@@ -52,7 +73,7 @@ class WorkQueue(Generic[K]):
     def under_way(self) -> list[float]:
         """How long each key that is worked on has been."""
         now = self._clock.monotonic()
-        return [now - since for since in self._processing.values()]
+        return [now - since for since, _ in self._processing.values()]
 
     def add(self, key: K) -> None:
         """Hand the key out as soon as somebody asks."""
@@ -64,6 +85,7 @@ class WorkQueue(Generic[K]):
         elif key not in self._waiting:
             self.adds += 1
             self._waiting[key] = self._clock.monotonic()
+            self._lines.setdefault(self._namespace(key), OrderedDict())[key] = None
             self._added.set()
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -105,24 +127,46 @@ class WorkQueue(Generic[K]):
         if known is not None:
             known[1].cancel()
 
-    async def get(self) -> K:
-        """The next key, to be given back with ``done``. Raises ``Closed``."""
-        while not self._waiting:
+    async def get(self, share: int | None = None) -> K:
+        """The next key, to be given back with ``done``. Raises ``Closed``.
+
+        With a share, nothing of a namespace of which so many are being processed.
+        """
+        while (namespace := self._next(share)) is None:
             if self._closed:
                 raise Closed
             self._added.clear()
             await self._added.wait()
-        key = next(iter(self._waiting))
+        line = self._lines[namespace]
+        key, _ = line.popitem(last=False)
+        if line:
+            self._lines.move_to_end(namespace)
+        else:
+            del self._lines[namespace]
         now = self._clock.monotonic()
         self.waits.observe(now - self._waiting.pop(key))
-        self._processing[key] = now
+        self._processing[key] = (now, namespace)
+        self._busy[namespace] += 1
         return key
+
+    def _next(self, share: int | None) -> str | None:
+        """Whose turn it is. What belongs to no namespace has no share."""
+        for namespace in self._lines:
+            if share is None or not namespace or self._busy[namespace] < share:
+                return namespace
+        return None
 
     def done(self, key: K) -> None:
         """The work on a key is over; it is handed out again if it was added meanwhile."""
-        since = self._processing.pop(key, None)
-        if since is not None:
+        known = self._processing.pop(key, None)
+        if known is not None:
+            since, namespace = known
             self.durations.observe(self._clock.monotonic() - since)
+            self._busy[namespace] -= 1
+            if not self._busy[namespace]:
+                del self._busy[namespace]
+            if namespace in self._lines:
+                self._added.set()
         if key in self._again:
             self._again.discard(key)
             self.add(key)
@@ -131,6 +175,7 @@ class WorkQueue(Generic[K]):
         """Hand out nothing more and wake all who wait."""
         self._closed = True
         self._waiting.clear()
+        self._lines.clear()
         for key in list(self._alarms):
             self._cancel_alarm(key)
         self._added.set()

@@ -1,8 +1,9 @@
 """What the scheduler tells of pods, as events of events.k8s.io/v1.
 
-The same thing said again within some minutes is one event with a series, as kube-scheduler's recorder has it. Recording
-never waits and never fails: events queue up, at most some thousands, and are written in the background: some at once,
-those of one pod in their order.
+The same thing said again within some minutes is one event with a series, as kube-scheduler's recorder has it. A series
+is written when it begins, when its count has doubled, and every six minutes: a pod may be tried many times a second.
+Recording never waits and never fails: events queue up, at most some thousands, and are written in the background: some
+at once, those of one pod in their order.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ _MOST_NOTE: Final = 1024
 
 
 class _Series:
-    __slots__ = ("count", "event", "last")
+    __slots__ = ("count", "event", "last", "told", "written")
 
-    def __init__(self, event: Object, last: float) -> None:
-        self.event, self.last, self.count = event, last, 1
+    def __init__(self, event: Object, now: float) -> None:
+        self.event, self.last, self.count = event, now, 1
+        self.written, self.told = now, 1
+        """When it was last written, and with which count."""
+
+    def is_due(self, now: float) -> bool:
+        """Whether there is enough that is not written."""
+        return self.count >= 2 * self.told or now - self.written >= _SERIES_SECONDS
 
 
 class SchedulingEvents:
@@ -103,6 +110,9 @@ class _Writer:
             return
         self._series.move_to_end(key)
         known.count, known.last = known.count + 1, now
+        if not known.is_due(now):
+            return
+        known.written, known.told = now, known.count
         series = {"count": known.count, "lastObservedTime": event["eventTime"]}
         metadata = known.event["metadata"]
         try:

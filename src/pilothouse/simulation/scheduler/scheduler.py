@@ -26,8 +26,9 @@ from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 from pilothouse.machinery.times import format_time
 from pilothouse.simulation.scheduler.binding import Binder, BindingFailed
+from pilothouse.simulation.scheduler.changes import Change, helpful
 from pilothouse.simulation.scheduler.cluster_view import ClusterView, DeviceView
-from pilothouse.simulation.scheduler.devices.claims import ClaimMissing, claims_of, uses_devices
+from pilothouse.simulation.scheduler.devices.claims import ClaimMissing, claims_of
 from pilothouse.simulation.scheduler.devices.ledger import DeviceLedger
 from pilothouse.simulation.scheduler.devices.reservations import DeviceReservations, ReservationFailed
 from pilothouse.simulation.scheduler.events import SchedulingEvents
@@ -96,8 +97,8 @@ class Scheduler:
         self._pods.add_handler(self._pod_added, self._pod_changed, self._pod_gone, name="scheduler")
         for informer in self._others:
             informer.add_handler(
-                lambda obj: self._queue.move(_uses_claims),
-                lambda old, new: self._queue.move(_uses_claims),
+                lambda obj: self._queue.move(Change.VOLUMES),
+                lambda old, new: self._queue.move(Change.VOLUMES),
                 name="scheduler",
             )
         self._resource_claims.add_handler(
@@ -105,9 +106,9 @@ class Scheduler:
         )
         for informer in self._device_kinds:
             informer.add_handler(
-                lambda obj: self._queue.move(uses_devices),
-                lambda old, new: self._queue.move(uses_devices),
-                lambda obj: self._queue.move(uses_devices),
+                lambda obj: self._queue.move(Change.DEVICES),
+                lambda old, new: self._queue.move(Change.DEVICES),
+                lambda obj: self._queue.move(Change.DEVICES),
                 name="scheduler",
             )
         self._supervisor.run("scheduler", self._run)
@@ -124,7 +125,7 @@ class Scheduler:
     def _take_node(self, node: Object, *, helps: bool) -> None:
         self._snapshot.set_node(node)
         if helps:
-            self._queue.move()
+            self._queue.move(Change.NODES)
 
     def _node_gone(self, node: Object) -> None:
         self._choices.take(lambda: self._snapshot.remove_node(node["metadata"]["name"]))
@@ -179,11 +180,11 @@ class Scheduler:
         was_there = self._snapshot.node_name_of(info.uid) is not None
         if is_terminal(info.pod):
             if self._snapshot.remove_pod(info.uid) is not None:
-                self._queue.move()
+                self._queue.move(Change.ROOM)
             return
         self._snapshot.add_pod(info, info.node_name)
         if not was_there:
-            self._queue.move(_looks_at_pods)
+            self._queue.move(Change.PODS)
 
     def _pod_gone(self, pod: Object) -> None:
         self._choices.take(lambda: self._take_gone(PodInfo(pod)))
@@ -192,13 +193,13 @@ class Scheduler:
         self._forget(info)
         self._assumed.pop(info.uid, None)
         if self._snapshot.remove_pod(info.uid) is not None:
-            self._queue.move()
+            self._queue.move(Change.ROOM)
 
     def _forget(self, info: PodInfo) -> None:
         self._without_claims.pop(info.key, None)
         self._queue.delete(info.key)
         if self._nominations.forget(info.uid):
-            self._queue.move()
+            self._queue.move(Change.ROOM)
 
     def _claim_seen(self, claim: Object) -> None:
         self._choices.take(lambda: self._take_claim(claim))
@@ -218,7 +219,7 @@ class Scheduler:
         namespace = claim["metadata"]["namespace"]
         for info in [each for each in self._without_claims.values() if each.namespace == namespace]:
             self._add(info)
-        self._queue.move(uses_devices)
+        self._queue.move(Change.DEVICES)
 
     def _is_mine(self, pod: PodInfo) -> bool:
         if pod.scheduler not in self._names or pod.is_terminating or is_terminal(pod.pod):
@@ -292,29 +293,30 @@ class Scheduler:
 
     async def _give_back(self, pod: PodInfo) -> None:
         if await self._reservations.release(pod):
-            self._queue.move(uses_devices)
+            self._queue.move(Change.DEVICES)
         if self._assumed.pop(pod.uid, None) is not None:
             self._choices.take(lambda: self._free_room(pod))
 
     def _free_room(self, pod: PodInfo) -> None:
         self._snapshot.remove_pod(pod.uid)
-        self._queue.move()
+        self._queue.move(Change.ROOM)
 
     async def _handle_no_fit(self, pod: PodInfo, no_fit: NoFit) -> None:
         if no_fit.is_early:
-            await self._refuse(pod, no_fit.message(_NO_STATE))
+            await self._refuse(pod, no_fit.message(_NO_STATE), no_fit=no_fit)
             return
         freed = await self._free_idle_claim(pod, no_fit)
         try:
             judges = self._placement.judges
             candidate = await self._choices.make(pod, find_candidate, pod, no_fit, self._cluster, judges)
         except NoCandidate as error:
-            await self._refuse(pod, no_fit.message(", ".join([*freed, f"preemption: {error}"])))
+            after = ", ".join([*freed, f"preemption: {error}"])
+            await self._refuse(pod, no_fit.message(after), no_fit=no_fit)
             return
         await self._preempt(pod, candidate)
         found = f"found a potential placement for pod on node {candidate.node.name}"
         after = f"preemption: {found}, preempting {len(candidate.victims)} victims"
-        await self._refuse(pod, no_fit.message(after), nominated=candidate.node.name)
+        await self._refuse(pod, no_fit.message(after), nominated=candidate.node.name, no_fit=no_fit)
 
     async def _free_idle_claim(self, pod: PodInfo, no_fit: NoFit) -> list[str]:
         """Rather than evict anybody, give back devices that nobody uses and that keep the pod from nodes."""
@@ -331,10 +333,16 @@ class Scheduler:
     # When no node will do
 
     async def _refuse(
-        self, pod: PodInfo, message: str, *, reason: str = "Unschedulable", nominated: str | None = None
+        self,
+        pod: PodInfo,
+        message: str,
+        *,
+        reason: str = "Unschedulable",
+        nominated: str | None = None,
+        no_fit: NoFit | None = None,
     ) -> None:
         """Tell why, in an event and in the condition PodScheduled, and try again when something has changed."""
-        self._queue.put_aside(pod.key, failed=reason == "SchedulerError")
+        self._queue.put_aside(pod.key, failed=reason == "SchedulerError", helped_by=helpful(pod, no_fit))
         self._events.record(pod, "Warning", "FailedScheduling", "Scheduling", message)
         newest = self._pods.lister.get(*pod.key)
         if newest is None or newest["metadata"]["uid"] != pod.uid:
@@ -428,14 +436,6 @@ def _describing_devices(informers: InformerFactory) -> list[Informer]:
     return [
         informers.of("resource.k8s.io", "v1", each) for each in ("deviceclasses", "resourceslices", "devicetaintrules")
     ]
-
-
-def _uses_claims(pod: PodInfo) -> bool:
-    return any("persistentVolumeClaim" in volume or "ephemeral" in volume for volume in pod.spec.get("volumes") or ())
-
-
-def _looks_at_pods(pod: PodInfo) -> bool:
-    return pod.has_affinity or bool(pod.spec.get("topologySpreadConstraints"))
 
 
 def _may_help(old: Object, new: Object) -> bool:

@@ -213,3 +213,26 @@ async def test_many_controllers_share_the_turns_of_a_loop(supervisor: Supervisor
         await asyncio.sleep(0)
         most, before = max(most, done - before), done
     assert most <= PLACES
+
+
+async def test_one_worker_is_left_to_other_namespaces(supervisor: Supervisor) -> None:
+    """However long whatever one namespace has to do takes."""
+    begun: list[tuple[str, str]] = []
+    done, held = asyncio.Event(), asyncio.Event()
+
+    async def reconcile(key: tuple[str, str]) -> None:
+        begun.append(key)
+        if key[0] == "many":
+            await held.wait()
+        done.set()
+
+    controller: Controller[tuple[str, str]] = Controller("test", reconcile, workers=3)
+    for number in range(10):
+        controller.queue.add(("many", str(number)))
+    controller.start(supervisor)
+    async with asyncio.timeout(120):
+        while len(begun) < 2:
+            await asyncio.sleep(0)
+        controller.queue.add(("few", "a"))
+        await done.wait()
+    assert begun == [("many", "0"), ("many", "1"), ("few", "a")]

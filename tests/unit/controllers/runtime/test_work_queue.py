@@ -134,3 +134,31 @@ def test_no_key_is_lost_or_worked_on_twice_at_a_time(steps: list[tuple[str, str]
         assert set(await take(queue)) == pending
 
     asyncio.run(run())
+
+
+async def test_namespaces_take_turns() -> None:
+    queue: WorkQueue[tuple[str, ...]] = WorkQueue()
+    for number in range(1_000):
+        queue.add(("many", str(number)))
+    for name in ("a", "b"):
+        queue.add(("claim", "few", name))
+    queue.add(("many", "0"))
+    taken = [await queue.get() for _ in range(5)]
+    assert taken == [("many", "0"), ("claim", "few", "a"), ("many", "1"), ("claim", "few", "b"), ("many", "2")]
+    assert len(queue) == 997
+
+
+async def test_a_share_leaves_workers_to_others() -> None:
+    queue: WorkQueue[tuple[str, str]] = WorkQueue()
+    for key in (("many", "a"), ("many", "b"), ("many", "c"), ("", "node"), ("", "other")):
+        queue.add(key)
+    taken = [await queue.get(1) for _ in range(3)]
+    assert taken == [("many", "a"), ("", "node"), ("", "other")], "what has no namespace has no share"
+    waiting = asyncio.create_task(queue.get(1))
+    await asyncio.sleep(0)
+    queue.add(("few", "a"))
+    assert await waiting == ("few", "a")
+    waiting = asyncio.create_task(queue.get(1))
+    await asyncio.sleep(0)
+    queue.done(("many", "a"))
+    assert await waiting == ("many", "b")

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pilothouse.simulation.scheduler.changes import Change
 from pilothouse.simulation.scheduler.pod_info import PodInfo
 from pilothouse.simulation.scheduler.queue import SchedulingQueue
 from pilothouse.testing.fake_clock import FakeClock
@@ -45,11 +46,11 @@ async def test_without_a_change_there_is_no_second_try(cluster: Cluster, clock: 
     [pod] = pods(cluster, "a")
     queue.add(pod)
     await queue.pop()
-    queue.put_aside(pod.key)
+    queue.put_aside(pod.key, helped_by={Change.NODES})
     assert await is_idle(queue)
-    queue.move(lambda info: info.name == "b")
+    queue.move(Change.ROOM)
     assert await is_idle(queue)
-    queue.move()
+    queue.move(Change.NODES)
     assert (await queue.pop()).name == "a", "nobody else wants a node, so it need not back off"
 
 
@@ -58,7 +59,7 @@ async def test_back_off_lets_others_go_first(cluster: Cluster, clock: FakeClock)
     first, second = pods(cluster, "a", "b")
     queue.add(first)
     await queue.pop()
-    queue.move()
+    queue.move(Change.ROOM)
     queue.put_aside(first.key)
     queue.add(second)
     assert [(await queue.pop()).name for _ in range(2)] == ["b", "a"]
@@ -70,7 +71,7 @@ async def test_errors_are_waited_for(cluster: Cluster, clock: FakeClock) -> None
     queue.add(pod)
     await queue.pop()
     queue.put_aside(pod.key, failed=True)
-    queue.move()
+    queue.move(Change.ROOM)
     assert await is_idle(queue)
     clock.advance(1.0)
     assert (await queue.pop()).name == "a"
@@ -94,4 +95,54 @@ async def test_thousands_of_tries_end_no_queue(cluster: Cluster, clock: FakeCloc
     for _ in range(1_100):
         assert await queue.pop() is pod
         queue.put_aside(pod.key)
-        queue.move()
+        queue.move(Change.ROOM)
+
+
+async def test_namespaces_take_turns(cluster: Cluster, clock: FakeClock) -> None:
+    """Very many pods of one namespace keep those of another waiting for one of them."""
+    queue = SchedulingQueue(clock)
+    for number in range(1_000):
+        queue.add(cluster.pod(f"many{number}"))
+    assert (await queue.pop()).name == "many0"
+    for name in ("a", "b"):
+        queue.add(cluster.pod(name, namespace="other"))
+    queue.add(cluster.pod("urgent", priority=1))
+    assert [(await queue.pop()).name for _ in range(6)] == ["urgent", "many1", "a", "many2", "b", "many3"]
+
+
+async def test_who_was_tried_is_behind_who_came_meanwhile(cluster: Cluster, clock: FakeClock) -> None:
+    queue = SchedulingQueue(clock)
+    first, second, third = pods(cluster, "a", "b", "c")
+    queue.add(first)
+    queue.add(second)
+    await queue.pop()
+    clock.advance(1.0)
+    queue.put_aside(first.key)
+    queue.move(Change.ROOM)
+    clock.advance(1.0)
+    queue.add(third)
+    assert [(await queue.pop()).name for _ in range(3)] == ["b", "a", "c"]
+
+
+async def test_what_changes_meanwhile_counts_if_it_may_help(cluster: Cluster, clock: FakeClock) -> None:
+    queue = SchedulingQueue(clock)
+    near, far = pods(cluster, "near", "far")
+    for pod, helped_by in ((near, {Change.NODES, Change.ROOM}), (far, {Change.NODES})):
+        queue.add(pod)
+        assert await queue.pop() is pod
+        queue.move(Change.ROOM)
+        queue.put_aside(pod.key, helped_by=helped_by)
+    assert await queue.pop() is near
+    assert await is_idle(queue)
+
+
+async def test_what_has_gone_is_not_brought_back(cluster: Cluster, clock: FakeClock) -> None:
+    queue = SchedulingQueue(clock)
+    [pod] = pods(cluster, "a")
+    queue.add(pod)
+    await queue.pop()
+    queue.put_aside(pod.key)
+    queue.delete(pod.key)
+    queue.move(Change.NODES)
+    clock.advance(300.0)
+    assert await is_idle(queue)
