@@ -44,6 +44,7 @@ class Limits:
     header_timeout: float = 32.0
     idle_timeout: float = 90.0
     body_grace: float = 1.0  # a small body may be this late before its handler is started without it
+    unread_timeout: float = 60.0  # while the next piece of an answer waits for the client, as long as requests may take
     linger: float = 0.5  # after refusing a request, how long the client may take to read why
     goodbye: float = 2.0  # when the server stops, how long a client may take to read the end of its last answer
     unauthenticated_connections: int = 4096
