@@ -7,7 +7,7 @@ import pytest
 from pilothouse.net.messages import Connection, CrowdedOut, Request, Response
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
-from pilothouse.net.server import A_SWEEP, Limits
+from pilothouse.net.server import A_SWEEP, CANCELLED_A_TURN, Limits
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -301,3 +301,29 @@ async def test_input_that_does_not_end_gives_way(serve: Any) -> None:
     last.send(b"b" * 30_000)
     assert (await last.answer())[1] == b"90000"
     assert held.total == 0
+
+
+async def test_handlers_of_clients_that_leave_at_once_end_in_several_turns(serve: Any) -> None:
+    ended: list[int] = []
+
+    async def handler(_: Request) -> Response:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+        return Response()
+
+    running = await serve(handler)
+    clients = [await running.dial() for _ in range(3 * CANCELLED_A_TURN)]
+    for client in clients:
+        client.send(GET)
+    await until(lambda: len(running.server.waiting) == len(clients))
+    for protocol in list(running.server.connections):
+        protocol.connection_lost(None)
+    in_turns = []
+    while running.server.waiting:
+        before = len(ended)
+        await asyncio.sleep(0)
+        in_turns.append(len(ended) - before)
+    assert max(in_turns) <= CANCELLED_A_TURN
+    assert sum(in_turns) == len(clients)
