@@ -18,6 +18,7 @@ from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.work_queue import Closed, WorkQueue
 from pilothouse.machinery import errors
 from pilothouse.machinery.supervision import Supervised, Supervisor
+from pilothouse.net.fair_lines import owner_of
 from pilothouse.net.work_turns import work_turns
 
 logger = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Controller(Generic[K]):
                 await asyncio.Event().wait()
             try:
                 if time.perf_counter() >= until:
-                    until = await turns.begin()
+                    until = await turns.begin(owner_of(key))
                 await self.reconcile(key)
             except BaseException:
                 self.queue.add(key)  # killed in the middle: somebody else is to do it

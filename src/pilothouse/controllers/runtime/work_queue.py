@@ -2,6 +2,7 @@
 
 A key is in the queue at most once, however often it is added. A key that is being worked on is not handed out again:
 what is added meanwhile comes back when that work is done. So each key has one worker at a time and no change is missed.
+Namespaces take turns, in each the key that came first: nobody's objects wait behind all of another's.
 
     add ──► waiting ──get──► processing ──done──► gone
               ▲                  │ add meanwhile
@@ -19,6 +20,7 @@ from pilothouse.controllers.runtime.metrics import QUEUE_BUCKETS, QUEUES
 from pilothouse.machinery.alarms import Alarm
 from pilothouse.machinery.backoff import Backoff
 from pilothouse.machinery.metrics import Observations
+from pilothouse.net.fair_lines import FairLines, owner_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -36,6 +38,7 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._waiting: dict[K, float] = {}
         """Since when."""
+        self._lines = FairLines[K]()
         self._processing: dict[K, float] = {}
         self.name, self.adds, self.retries = name, 0, 0
         self.waits, self.durations = Observations(QUEUE_BUCKETS), Observations(QUEUE_BUCKETS)
@@ -64,6 +67,7 @@ class WorkQueue(Generic[K]):
         elif key not in self._waiting:
             self.adds += 1
             self._waiting[key] = self._clock.monotonic()
+            self._lines.add(key, owner_of(key))
             self._added.set()
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -112,7 +116,7 @@ class WorkQueue(Generic[K]):
                 raise Closed
             self._added.clear()
             await self._added.wait()
-        key = next(iter(self._waiting))
+        key = self._lines.pop()
         now = self._clock.monotonic()
         self.waits.observe(now - self._waiting.pop(key))
         self._processing[key] = now
@@ -131,6 +135,7 @@ class WorkQueue(Generic[K]):
         """Hand out nothing more and wake all who wait."""
         self._closed = True
         self._waiting.clear()
+        self._lines = FairLines()
         for key in list(self._alarms):
             self._cancel_alarm(key)
         self._added.set()

@@ -6,9 +6,10 @@
             waiting ◄──move── unschedulable
                               (a change of the cluster that might help, or five minutes)
 
-The pod of the highest priority goes first, among equals the one that came first. A change that comes while a pod is in
-flight counts for it too: it is not put aside because of a cluster that has gone. Where nobody else wants a node, pods
-need not wait for the end of their back-off, unless they failed on an error.
+The pod of the highest priority goes first, among equals the one that came first; but namespaces with pods of the same
+priority take turns, so that one with thousands of them does not keep the others from their nodes. A change that comes
+while a pod is in flight counts for it too: it is not put aside because of a cluster that has gone. Where nobody else
+wants a node, pods need not wait for the end of their back-off, unless they failed on an error.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class SchedulingQueue:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._pods: dict[Key, _Waiting] = {}
-        self._active: list[tuple[int, float, int, Key]] = []
+        self._active: dict[int, dict[str, list[tuple[float, int, Key]]]] = {}
+        """By priority and namespace, of which the one whose turn it is comes first."""
         self._active_keys: set[Key] = set()
         self._unschedulable: set[Key] = set()
         self._in_flight: set[Key] = set()
@@ -97,7 +99,7 @@ class SchedulingQueue:
         """The pod whose turn it is; to be given back with ``put_aside`` if it finds no node, else ``delete``."""
         while True:
             while self._active:
-                _, _, _, key = heapq.heappop(self._active)
+                key = self._next_active()
                 if key in self._active_keys:
                     return self._take_off(key)
             if self._backing_off:
@@ -105,6 +107,19 @@ class SchedulingQueue:
                 continue
             self._added.clear()
             await self._added.wait()
+
+    def _next_active(self) -> Key:
+        """Whose turn it is; some have gone meanwhile."""
+        priority = max(self._active)
+        namespaces = self._active[priority]
+        namespace = next(iter(namespaces))
+        pods = namespaces.pop(namespace)
+        _, _, key = heapq.heappop(pods)
+        if pods:
+            namespaces[namespace] = pods
+        elif not namespaces:
+            del self._active[priority]
+        return key
 
     def _take_off(self, key: Key) -> PodInfo:
         self._active_keys.discard(key)
@@ -168,5 +183,6 @@ class SchedulingQueue:
             return
         self._sequence += 1
         self._active_keys.add(key)
-        heapq.heappush(self._active, (-waiting.pod.priority, waiting.added, self._sequence, key))
+        pods = self._active.setdefault(waiting.pod.priority, {}).setdefault(key[0], [])
+        heapq.heappush(pods, (waiting.added, self._sequence, key))
         self._added.set()

@@ -134,3 +134,14 @@ def test_no_key_is_lost_or_worked_on_twice_at_a_time(steps: list[tuple[str, str]
         assert set(await take(queue)) == pending
 
     asyncio.run(run())
+
+
+async def test_namespaces_take_turns() -> None:
+    queue: WorkQueue[tuple[str, str]] = WorkQueue()
+    for number in range(5):
+        queue.add(("many", str(number)))
+    queue.add(("few", "0"))
+    queue.add(("few", "1"))
+    handed_out = [await queue.get() for _ in range(7)]
+    assert [namespace for namespace, _ in handed_out] == ["many", "few", "many", "few", "many", "many", "many"]
+    assert [name for namespace, name in handed_out if namespace == "many"] == ["0", "1", "2", "3", "4"]

@@ -95,3 +95,13 @@ async def test_thousands_of_tries_end_no_queue(cluster: Cluster, clock: FakeCloc
         assert await queue.pop() is pod
         queue.put_aside(pod.key)
         queue.move()
+
+
+async def test_namespaces_take_turns(cluster: Cluster, clock: FakeClock) -> None:
+    queue = SchedulingQueue(clock)
+    for name in ("a", "b", "c", "d"):
+        queue.add(cluster.pod(name, namespace="many"))
+    for name in ("e", "f"):
+        queue.add(cluster.pod(name, namespace="few"))
+    queue.delete(("many", "b"))
+    assert [(await queue.pop()).name for _ in range(5)] == ["a", "e", "f", "c", "d"]
