@@ -14,7 +14,7 @@ from pilothouse.machinery.field_manager import FieldsOfNew
 from pilothouse.machinery.schema.raw import Writing
 from pilothouse.machinery.user import User
 from pilothouse.machinery.workers import afterwards
-from pilothouse.net.messages import Request
+from pilothouse.net.messages import DEFAULT_BODY_LIMIT, Request
 from pilothouse.storage.backends.contract import Foreseen
 
 
@@ -32,6 +32,8 @@ class Seat(Protocol):
         """Give it back. Doing so again does nothing."""
 
 
+Unseated = Callable[[Awaitable[bytes]], Awaitable[bytes]]
+"""Waits without the seat of its request, which has one again afterwards."""
 Ask = Callable[["APIRequest", str], Awaitable[Refusal | None]]
 """Whether the user of a request may also do something else (a verb) to the same object; None if so."""
 
@@ -42,7 +44,7 @@ class APIRequest(Request):
     __slots__ = (
         "_query", "ask", "audit", "audit_id", "authentication_seconds", "authorized_by", "credential_notes",
         "filter_began", "foreseen", "info", "is_private", "known", "made", "queued_seconds", "raw", "received",
-        "removed_release", "seat", "user", "warnings", "watch_seconds", "weight",
+        "removed_release", "seat", "unseated", "user", "warnings", "watch_seconds", "weight",
     )  # fmt: skip
 
     audit_id: str
@@ -74,6 +76,8 @@ class APIRequest(Request):
         """The very large objects that were made for this request: they are freed aside when it is answered."""
         self.seat: Seat | None = None
         """What flow control gave this request; whoever serves it beyond the answer's head may take it over."""
+        self.unseated: Unseated | None = None
+        """How to wait for a body without a seat; None where there is no need to."""
         self.removed_release: str | None = None
         """Of a deprecated API: the release that has it no more, where that is known."""
         self.authentication_seconds = 0.0
@@ -94,6 +98,20 @@ class APIRequest(Request):
         if query is None:
             query = self._query = Query(self.query)
         return query
+
+    async def body(self, limit: int = DEFAULT_BODY_LIMIT) -> bytes:
+        """The whole body. Raises BodyTooLarge, MalformedBody, ClientDisconnected, and StatusError where that is 429."""
+        body = self._body
+        if body is None:
+            return b""
+        if self.unseated is None or body.complete:
+            return await body.read(limit)
+        return await self.unseated(body.read(limit))
+
+    @property
+    def lacks_body(self) -> bool:
+        """Whether more of its body is to come."""
+        return self._body is not None and not self._body.complete
 
     def note_made(self, *objects: Any) -> None:
         """Say that these objects are very large, and nobody else's. Those of an attempt before are freed now.

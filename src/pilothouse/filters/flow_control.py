@@ -1,6 +1,7 @@
 """Requests wait here until there is a seat for them, or are turned away with a 429 that says when to come back.
 
-A request holds its seat until it is served: a large body until it is written, a watch until it has begun. Streams into
+A request holds its seat until it is served: a large body until it is written, a watch until it has begun. While it
+waits for its own body it has none: clients that take a minute to send one would keep everybody else out. Streams into
 containers, proxies and logs pass without one.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final
 
 from pilothouse.endpoints.request import APIRequest, Seat
@@ -20,6 +21,7 @@ from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.flows import Flow
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.flowcontrol.tickets import Ticket
+from pilothouse.machinery import errors
 from pilothouse.net import eager
 from pilothouse.net.messages import Response
 
@@ -55,6 +57,9 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
                 _note_wait(ticket, loop_time())
             if not served:
                 return turned_away(flow)
+        if request.lacks_body:
+            seat = _IntermittentSeat(request, ticket, lambda: start(flow, request), request_timeout)
+            return await _serve(request, seat, following(request))
         if request.info.verb == "watch":
             return await _serve(request, ticket, _watch(following, request, controller), watching=True)
         request.seat = ticket
@@ -93,8 +98,37 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
     return handle
 
 
+class _IntermittentSeat:
+    """The seat of a request whose body is yet to come: given back while that is waited for, and asked for anew."""
+
+    __slots__ = ("_again", "_request", "_ticket", "_timeout")
+
+    def __init__(
+        self, request: APIRequest, ticket: Ticket, again: Callable[[], Ticket | None], request_timeout: float
+    ) -> None:
+        self._request, self._ticket, self._again, self._timeout = request, ticket, again, request_timeout
+        request.unseated = self._wait
+
+    @property
+    def flow(self) -> Flow:
+        return self._ticket.flow
+
+    def release(self) -> None:
+        self._ticket.release()
+
+    async def _wait(self, body: Awaitable[bytes]) -> bytes:
+        self._ticket.release()
+        found = await body
+        ticket = self._again()
+        if ticket is not None:
+            self._ticket = ticket
+            if await ticket.wait(_limit(self._request, asyncio.get_running_loop().time(), self._timeout)):
+                return found
+        raise errors.too_many_requests("Too many requests, please try again later.", self.flow.level.dropped.add())
+
+
 async def _serve(
-    request: APIRequest, ticket: Ticket, serving: Awaitable[Response], *, watching: bool = False
+    request: APIRequest, ticket: Ticket | _IntermittentSeat, serving: Awaitable[Response], *, watching: bool = False
 ) -> Response:
     """Give the ticket back once the request is served."""
     request.seat = ticket
@@ -106,12 +140,15 @@ async def _serve(
     return _served(request, response, ticket, watching=watching)
 
 
-def _free(request: APIRequest, ticket: Ticket) -> None:
+def _free(request: APIRequest, ticket: Ticket | _IntermittentSeat) -> None:
     ticket.release()
-    request.seat = None  # a ticket knows its request: the two would keep each other until the garbage is collected
+    # A ticket knows its request: the two would keep each other until the garbage is collected.
+    request.seat = request.unseated = None
 
 
-def _served(request: APIRequest, response: Response, ticket: Ticket, *, watching: bool = False) -> Response:
+def _served(
+    request: APIRequest, response: Response, ticket: Ticket | _IntermittentSeat, *, watching: bool = False
+) -> Response:
     """An answer whose seat is free, or will be when it is written."""
     if response.upgrade is None:
         response.headers += ticket.flow.headers
@@ -119,7 +156,7 @@ def _served(request: APIRequest, response: Response, ticket: Ticket, *, watching
         _hold(request, response, ticket)
     elif request.seat is not None:
         ticket.release()
-    request.seat = None
+    request.seat = request.unseated = None
     return response
 
 

@@ -111,7 +111,7 @@ class Exchange:
             self._writer.close()
         self.request.note_disconnect()
         if self._suspended is not None:
-            self._suspended.cancel()
+            self._server.cancel_soon(self._suspended)
 
     # For the server
 

@@ -7,6 +7,7 @@ that no request pays for a timer of its own; it is brought forward when a waitin
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -44,6 +45,7 @@ class Limits:
     header_timeout: float = 32.0
     idle_timeout: float = 90.0
     body_grace: float = 1.0  # a small body may be this late before its handler is started without it
+    unread_timeout: float = 60.0  # while the next piece of an answer waits for the client, as long as requests may take
     linger: float = 0.5  # after refusing a request, how long the client may take to read why
     goodbye: float = 2.0  # when the server stops, how long a client may take to read the end of its last answer
     unauthenticated_connections: int = 4096
@@ -53,6 +55,10 @@ class Limits:
 
 A_SWEEP: Final = 1000
 """Of so many handlers and connections the time is looked at in one turn: half a millisecond."""
+
+
+CANCELLED_A_TURN: Final = 32
+"""Each takes up to a tenth of a millisecond."""
 
 
 class HttpServer:
@@ -87,6 +93,7 @@ class HttpServer:
         self.connections: dict[ServedConnection, None] = {}  # oldest first
         self.upgraded: dict[ServedConnection, None] = {}
         self.waiting: dict[Suspended[Any], Exchange] = {}
+        self._forsaken: deque[Suspended[Any]] = deque()
         self._strangers: Strangers[ServedConnection] = Strangers(affordable(self.limits.unauthenticated_connections))
         self._next_sweep = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -147,6 +154,20 @@ class HttpServer:
         handler.when_over(self._handler_over)
         if deadline is not None and deadline < self._next_sweep:
             self._schedule(deadline)
+
+    def cancel_soon(self, handler: Suspended[Any]) -> None:
+        """Cancel a handler whose client has gone. Many may go at once, and each handler has something to do then."""
+        if not self._forsaken:
+            self.loop.call_soon(self._cancel_some)
+        self._forsaken.append(handler)
+
+    def _cancel_some(self) -> None:
+        for _ in range(min(len(self._forsaken), CANCELLED_A_TURN)):
+            handler = self._forsaken.popleft()
+            if not handler.is_over:
+                handler.cancel()
+        if self._forsaken:
+            self.loop.call_soon(self._cancel_some)
 
     def _handler_over(self, handler: Suspended[Any]) -> None:
         self.waiting.pop(handler, None)

@@ -5,8 +5,8 @@ controllers and as many informers have work in the same turn, and a set of ten t
 all have a call to make; when a server comes back, dozens of clients ask for all pods at once: everybody else would wait
 for the end of all of it. So there are a few places in each turn, for calls and for work alike, and none once those who
 had one have taken their time; who finds none waits in line for the turns that follow, in which there is a place for one
-at least. What else there is to do comes in between. Requests have places of their own, so that neither they nor what
-the server does by itself waits for the other.
+at least; namespaces take turns in that line. What else there is to do comes in between. Requests have places of
+their own, so that neither they nor what the server does by itself waits for the other.
 
     turn 1   a 0.3 ms  b 0.2 ms  c 5 ms │ the time is over; d and e, who come in this turn, wait
     turn 2   (clients)  d 0.4 ms  e 0.1 ms  …
@@ -15,12 +15,12 @@ the server does by itself waits for the other.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from time import perf_counter
 from typing import Final, Protocol
 
+from pilothouse.net.fair_lines import FairLines
 from pilothouse.net.loop_local import LoopLocal
 
 PLACES: Final = 8
@@ -43,39 +43,39 @@ class WorkTurns:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = perf_counter) -> None:
         self._loop, self._clock = loop, clock
-        self._line: deque[_Waiting] = deque()
+        self._line = FairLines[_Waiting]()
         self._taken = 0
         """In this turn, or in the one before if that is not known to be over."""
         self._ends = 0.0
         self._is_watching = False
         """Whether the next turn will be noticed: while a place is taken or somebody waits."""
 
-    async def begin(self) -> float:
+    async def begin(self, owner: str = "") -> float:
         """Wait for a place; gives the time by which to ask for another. Time is ``perf_counter``'s."""
-        await self.take()
+        await self.take(owner)
         return self._clock() + SECONDS
 
-    async def take(self) -> None:
+    async def take(self, owner: str = "") -> None:
         """Return when there is a place: at once where there is one and nobody waits."""
         if self._line or not self._enter():
             waiting = _Task(self._loop)
-            self._line.append(waiting)
+            self._line.add(waiting, owner)
             try:
                 await waiting.look()
                 while not self._enter():
                     await waiting.look()
             finally:
-                self._line.remove(waiting)
+                self._line.remove(waiting, owner)
 
     def call(self, work: Callable[[], None]) -> None:
         """Call ``work`` in a turn to come, when there is a place."""
-        self._line.append(_Call(self._loop, work, self._admit))
+        self._line.add(_Call(self._loop, work, self._admit), "")
         self._watch()
 
     def _admit(self, waiting: _Waiting) -> bool:
         if not self._enter():
             return False
-        self._line.remove(waiting)
+        self._line.remove(waiting, "")
         return True
 
     def _enter(self) -> bool:

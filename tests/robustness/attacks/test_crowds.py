@@ -101,3 +101,16 @@ def test_compressed_lists_that_nobody_reads(fresh: Victim) -> None:
         crowd_of(fresh, 60, said, anonymous=False, answered=True),
     ):
         assert fresh.call("GET", f"{MAPS}/large-1").status == 200
+
+
+def test_bodies_that_trickle_take_nobodys_seat(fresh: Victim) -> None:
+    """Users without a role share the seats of their priority level; none is held while a body is on its way."""
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    spec = {"nonResourceAttributes": {"path": "/", "verb": "get"}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+    lines = ["Content-Type: application/json", "Content-Length: 300000", "Impersonate-User: "]
+    with fresh.attacked("700 bodies that trickle, by users without a role"), ExitStack() as stack:
+        for number in range(7):
+            said = head("POST", review, *lines[:-1], f"{lines[-1]}slow-{number}") + b"{"
+            stack.enter_context(crowd_of(fresh, 100, said, anonymous=False))
+        assert fresh.call("POST", review, body, user="honest").status == 201

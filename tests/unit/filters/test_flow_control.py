@@ -14,8 +14,10 @@ from pilothouse.filters.flow_control import with_flow_control, with_max_in_fligh
 from pilothouse.filters.types import Handler
 from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
+from pilothouse.machinery.errors import StatusError
 from pilothouse.machinery.user import User
 from pilothouse.net.messages import Response
+from pilothouse.net.request_body import RequestBody
 
 Ask = Callable[..., APIRequest]
 ANN = User("ann", groups=("system:authenticated",))
@@ -48,6 +50,7 @@ def asked(ask: Ask) -> Ask:
         request = ask(*arguments)
         request.user, request.deadline = ANN, None
         request.disconnected, request._on_disconnect, request.seat = False, None, None
+        request._body = request.unseated = None
         return request
 
     return make
@@ -241,3 +244,58 @@ async def test_max_in_flight(asked: Ask) -> None:
     gate.set()
     assert [(await each).status for each in (first, *others)] == [200, 200, 200]
     assert (await filtered(asked())).status == 200
+
+
+async def test_who_waits_for_its_body_has_no_seat(asked: Ask, controller: FlowController) -> None:
+    """Another is served meanwhile; once the body is here, the request needs a seat as at first."""
+    handle = with_flow_control(reading, controller, 60)
+    slow, quick = asked("POST", "/api/v1/namespaces/a/pods"), asked("POST", "/api/v1/namespaces/a/pods")
+    body = slow._body = RequestBody(Deaf(), 4)
+    waiting = asyncio.ensure_future(handle(slow))
+    await asyncio.sleep(0)
+    assert used(controller) == 0
+    quick._body = RequestBody(Deaf(), 4)
+    quick._body.feed(b"next", True)
+    assert (await handle(quick)).body == b"next"
+    body.feed(b"last", True)
+    assert (await waiting).body == b"last"
+    assert used(controller) == 0
+    assert slow.unseated is None
+
+
+async def test_a_body_that_comes_too_late_for_a_seat(asked: Ask, controller: FlowController) -> None:
+    going_on = asyncio.Event()
+
+    async def handler(request: APIRequest) -> Response:
+        answer = await reading(request)
+        await going_on.wait()
+        return answer
+
+    handle = with_flow_control(handler, controller, 60)
+    late = asked("POST", "/api/v1/namespaces/a/pods")
+    body = late._body = RequestBody(Deaf(), 4)
+    waiting = asyncio.ensure_future(handle(late))
+    await asyncio.sleep(0)
+    others = []
+    for _ in range(2):
+        other = asked("POST", "/api/v1/namespaces/a/pods")
+        others.append(asyncio.ensure_future(handle(other)))
+        await asyncio.sleep(0)
+    body.feed(b"last", True)
+    with pytest.raises(StatusError) as refused:
+        await waiting
+    assert refused.value.code == 429
+    going_on.set()
+    await asyncio.gather(*others)
+    assert used(controller) == 0
+
+
+class Deaf:
+    """Where a body comes from that the test feeds."""
+
+    def continue_reading(self) -> None:
+        """Nothing comes sooner for it."""
+
+
+async def reading(request: APIRequest) -> Response:
+    return Response(200, await APIRequest.body(request))

@@ -1,12 +1,13 @@
 import asyncio
+import contextlib
 from typing import Any, ClassVar
 
 import pytest
 
-from pilothouse.net.messages import Connection, Request, Response
+from pilothouse.net.messages import Connection, CrowdedOut, Request, Response
 from pilothouse.net.request_body import RequestBody
 from pilothouse.net.request_head import HeaderBlock, RequestLine
-from pilothouse.net.server import A_SWEEP, Limits
+from pilothouse.net.server import A_SWEEP, CANCELLED_A_TURN, Limits
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -256,3 +257,73 @@ async def test_close_cancels_what_is_under_way(serve: Any) -> None:
     await until(lambda: running.server.waiting)
     await running.server.close()
     assert not running.server.waiting and not running.server.connections
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_answers_that_nobody_reads_end(serve: Any, reads: bool) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(200, b"x" * 20_000_000)
+
+    running = await serve(handler, limits=Limits(unread_timeout=-1, sweep_interval=3600))
+    client = await running.dial()
+    client.send(GET)
+    await client.head()
+    (protocol,) = running.server.connections
+    await until(lambda: protocol._gate.paused)
+    if reads:
+        assert len(await client.reader.readexactly(20_000_000)) == 20_000_000
+        await until(lambda: not protocol._gate.paused)
+    running.server.sweep()
+    await until(lambda: reads or not running.server.connections)
+    assert protocol.transport.is_closing() != reads
+
+
+async def test_input_that_does_not_end_gives_way(serve: Any) -> None:
+    """The head that was begun first goes; a body that was is answered by its handler."""
+
+    async def handler(request: Request) -> Response:
+        try:
+            return Response(200, b"%d" % len(await request.body()))
+        except CrowdedOut:
+            return Response(429)
+
+    running = await serve(handler, limits=Limits(held_input_bytes=100_000, sweep_interval=3600))
+    held = running.server.held_input
+    head, body, last = [await running.dial() for _ in range(3)]
+    head.send(b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 60_000)
+    await until(lambda: held.total >= 60_000)
+    body.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b"b" * 60_000)
+    with contextlib.suppress(ConnectionResetError):
+        assert await head.rest() == b""
+    await until(lambda: held.total >= 60_000)
+    last.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n" + b"b" * 60_000)
+    assert (await body.head()).startswith(b"HTTP/1.1 429 ")
+    last.send(b"b" * 30_000)
+    assert (await last.answer())[1] == b"90000"
+    assert held.total == 0
+
+
+async def test_handlers_of_clients_that_leave_at_once_end_in_several_turns(serve: Any) -> None:
+    ended: list[int] = []
+
+    async def handler(_: Request) -> Response:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(1)
+        return Response()
+
+    running = await serve(handler)
+    clients = [await running.dial() for _ in range(3 * CANCELLED_A_TURN)]
+    for client in clients:
+        client.send(GET)
+    await until(lambda: len(running.server.waiting) == len(clients))
+    for protocol in list(running.server.connections):
+        protocol.connection_lost(None)
+    in_turns = []
+    while running.server.waiting:
+        before = len(ended)
+        await asyncio.sleep(0)
+        in_turns.append(len(ended) - before)
+    assert max(in_turns) <= CANCELLED_A_TURN
+    assert sum(in_turns) == len(clients)

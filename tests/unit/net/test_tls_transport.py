@@ -427,3 +427,59 @@ async def test_a_connection_that_is_parked_goes_on_as_before(pki: Any) -> None:
         await protocol.lost
         assert len(parking) == 0
         parking.close()
+
+
+async def test_what_nobody_reads_is_kept_as_it_was_given(pki: Any) -> None:
+    """Of a long piece hardly more is encrypted than the socket takes, so that many can wait for one piece."""
+    async with connected(pki) as (transport, protocol, peer):
+        piece = b"x" * 40_000_000
+        given: list[int] = []
+        tls, transport._tls = transport._tls, Noting(transport._tls, given)
+        transport.write(piece)
+        assert protocol.told == ["pause"]
+        assert sum(given) < len(piece) / 2
+        assert max(given) <= 64 * 1024
+        transport._tls = tls
+        transport.write(b"end")
+        assert await peer.read(len(piece) + 3) == piece + b"end"
+
+
+class Noting:
+    """Notes how much it is given to encrypt."""
+
+    def __init__(self, tls: Any, given: list[int]) -> None:
+        self._tls, self._given, self.read = tls, given, tls.read
+
+    def write(self, data: bytes) -> None:
+        self._given.append(len(data))
+        self._tls.write(data)
+
+
+async def test_tls_is_given_what_came_in_morsels(pki: Any) -> None:
+    """Its buffer is as large ever after as what it was once given."""
+    async with connected(pki) as (transport, protocol, peer):
+        given: list[int] = []
+        incoming = transport._incoming
+
+        class Morsels:
+            """Stands before the buffer."""
+
+            @property
+            def pending(self) -> int:
+                return incoming.pending
+
+            def write(self, data: memoryview) -> None:
+                given.append(len(data))
+                incoming.write(data)
+
+        transport._incoming = Morsels()
+        protocol.pauses = True
+        sent = bytes(range(256)) * 4000
+        sending = asyncio.ensure_future(peer.send(sent))
+        while len(protocol.input) < len(sent):
+            before = len(protocol.pieces)
+            transport.resume_reading()
+            await protocol.until(lambda before=before: len(protocol.pieces) > before)
+        await sending
+        assert protocol.input == sent
+        assert max(given) <= 32 * 1024

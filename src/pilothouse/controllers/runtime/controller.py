@@ -93,7 +93,7 @@ class Controller(Generic[K]):
                 await asyncio.Event().wait()
             try:
                 if time.perf_counter() >= until:
-                    until = await turns.begin()
+                    until = await turns.begin(self.queue.namespace_of(key))
                 await self.reconcile(key)
             except BaseException:
                 self.queue.add(key)  # killed in the middle: somebody else is to do it

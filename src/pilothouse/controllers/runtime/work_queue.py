@@ -75,6 +75,10 @@ class WorkQueue(Generic[K]):
         now = self._clock.monotonic()
         return [now - since for since, _ in self._processing.values()]
 
+    def namespace_of(self, key: K) -> str:
+        """Whose key that is which is being processed."""
+        return self._processing[key][1]
+
     def add(self, key: K) -> None:
         """Hand the key out as soon as somebody asks."""
         self._cancel_alarm(key)

@@ -141,6 +141,8 @@ class Http1Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._gate.pause()
+        if not self._awaiting_body:
+            self._since = self.server.now
         if self._upgraded is not None:
             self._upgraded.pause_writing()
 
@@ -511,7 +513,7 @@ class Http1Connection(asyncio.Protocol):
         return self._exchange is None and self._decoder is None
 
     def check_time(self, now: float) -> None:
-        """Close when idle, or slow with a head, for too long; start a handler whose small body is late.
+        """Close when idle, slow with a head, or not reading an answer for too long; start a handler with a late body.
 
         Where a handler waits for more of a body, have the loop look at the socket anew. uvloop tells of a reset once
         and then forgets the socket: behind input that was there to be read, nobody would hear of it.
@@ -530,6 +532,9 @@ class Http1Connection(asyncio.Protocol):
                 self.abort()
             elif not slow and waited > limits.idle_timeout and not self._closing:
                 self._hang_up()
+        elif self._gate.paused and not self._exchange.waiting:
+            if waited > limits.unread_timeout:
+                self.abort()
         elif self._decoder is not None and not self._reading_paused:
             self._pause_reading()
             self._resume_reading()

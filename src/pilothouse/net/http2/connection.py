@@ -500,12 +500,19 @@ class Http2Connection(asyncio.Protocol):
         return not self._streams
 
     def check_time(self, now: float) -> None:
-        """Close when idle, or slow with a head, for too long; start handlers whose small bodies are late."""
+        """Close when idle, or slow with a head, for too long; start handlers whose small bodies are late.
+
+        Answers that the client does not take for too long end as well.
+        """
         limits = self.server.limits
         self._patience.recover(now)
         self._streams.start_late(now - limits.body_grace)
         if self._closing:
             return
+        if self._output.kept:
+            for stream in self._streams.all():
+                if stream.is_unread_since(now - limits.unread_timeout):
+                    stream.reset(frames.CANCEL)
         waited = now - self._since
         if waited > SILENT_SECONDS:
             self.server.parking.take(self.transport)

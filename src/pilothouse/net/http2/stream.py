@@ -44,6 +44,7 @@ class Stream:
         "_expects_continue",
         "_gate",
         "_kept",
+        "_kept_since",
         "_kept_size",
         "_output",
         "_received",
@@ -67,6 +68,7 @@ class Stream:
         self._gate: WriteGate | None = None
         self._kept: deque[memoryview | bytes] = deque()
         self._kept_size = 0
+        self._kept_since = 0.0
         self._trailers: Trailers = ()
         self._ending = False  # the answer ends with what is kept
         self._body: RequestBody | None = None
@@ -252,7 +254,14 @@ class Stream:
         """What is kept here; beyond it there is at most what the connection has for all its streams."""
         return self._kept_size
 
+    def is_unread_since(self, before: float) -> bool:
+        """Whether the rest of an answer, or a piece of it, waits for the client since then."""
+        exchange = self.exchange
+        return self._kept_size > 0 and self._kept_since < before and exchange is not None and not exchange.waiting
+
     def _keep(self, data: memoryview) -> None:
+        if not self._kept_size:
+            self._kept_since = self._connection.server.now
         self._kept.append(data)
         self._kept_size += len(data)
         self._output.kept += len(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import itertools
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -164,3 +165,21 @@ async def test_items_of_a_long_list_are_made_as_the_client_takes_them(media: Med
         fresh = await compress(Response(200, parts=iter([b"x"] * count), length=None))
         assert len(list(fresh.parts or ())) > count, "whoever sends them cannot stop in between"
     assert all(entry.passing is not None for entry in entries)
+
+
+async def test_a_list_is_compressed_as_the_client_takes_it() -> None:
+    """Whole, joined and compressed, it was kept for each of those who asked for it."""
+    taken = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield bytes([number]) * 100_000
+
+    response = await compress(Response(200, parts=pieces(), length=10_000_000))
+    assert response.parts is not None and response.length is None
+    parts = iter(response.parts)
+    sent = next(parts)
+    assert taken == 1
+    assert gzip.decompress(sent + b"".join(parts)) == b"".join(bytes([number]) * 100_000 for number in range(100))

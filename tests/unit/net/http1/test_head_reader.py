@@ -103,3 +103,12 @@ def test_the_line_of_a_head_in_pieces_is_that_of_its_own_request() -> None:
     reader.feed(b"x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n")
     paths = [head[0].path for head in (reader.next_head(), reader.next_head()) if head is not None]
     assert paths == ["/a", "/b"]
+
+
+def test_long_heads_are_forgotten() -> None:
+    """A connection may have nothing more to say for a long time."""
+    reader = HeadReader(1 << 20)
+    for number in range(3):
+        reader.feed(b"GET / HTTP/1.1\r\nHost: a\r\nX-Number: %d\r\nX-Long: %b\r\n\r\n" % (number, b"a" * 500_000))
+        assert reader.next_head() is not None
+        assert len(reader._block or b"") + len(reader.data) + len(reader._beginning) == 0

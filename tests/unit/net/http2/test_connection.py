@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pilothouse.net.busy_polling import BusyPolling
 from pilothouse.net.http2 import frames, huffman
 from pilothouse.net.http2.settings import Http2Options
-from pilothouse.net.messages import BodyWriter, Request, Response
+from pilothouse.net.messages import BodyWriter, CrowdedOut, Request, Response
 from pilothouse.net.server import Limits
 
 
@@ -623,3 +623,52 @@ async def test_requests_wait_while_answers_may_not_be_sent(connect: Any) -> None
         while not (await client.until(frames.DATA))[1] & frames.END_STREAM:
             pass
     assert started == ["/1", "/3", "/5", "/7", "/9"]
+
+
+async def test_an_answer_that_nobody_takes_ends(connect: Any) -> None:
+    """Those beside it, which may wait for what they have to say, do not."""
+
+    async def handler(request: Request) -> Response:
+        async def stream(writer: BodyWriter) -> None:
+            writer.write(b"y" * 100)
+            await asyncio.Event().wait()
+
+        return Response(200, stream=stream) if request.path == "/stream" else Response(200, b"x" * 100)
+
+    client = await connect(handler, greet=False, limits=Limits(unread_timeout=-1, sweep_interval=3600))
+    client.greet([(frames.INITIAL_WINDOW_SIZE, 10)])
+    client.ask(1, "GET", "/stream")
+    client.ask(3)
+    await client.synchronize()
+    client.running.server.sweep()
+    assert (await client.until(frames.RST_STREAM, 3))[3] == frames.CANCEL.to_bytes(4, "big")
+    await client.synchronize()
+    assert [number for kind, _, number, _ in client.seen if kind == frames.RST_STREAM] == [3]
+
+
+async def test_bodies_and_heads_that_do_not_end_give_way(connect: Any) -> None:
+    async def handler(request: Request) -> Response:
+        try:
+            return Response(200, b"%d" % len(await request.body()))
+        except CrowdedOut:
+            return Response(429)
+
+    limits = Limits(held_input_bytes=100_000, body_grace=-1, sweep_interval=3600)
+    client = await connect(handler, limits=limits)
+    for number in (1, 3):
+        client.ask(number, "POST", "/", ended=False)
+        for _ in range(4):
+            client.send(frames.DATA, 0, number, b"x" * 16384)
+    await client.synchronize()
+    client.running.server.sweep()
+    client.send(frames.DATA, frames.END_STREAM, 3, b"x")
+    assert (await client.answer(1))[0][":status"] == "429"
+    assert (await client.answer(3))[1] == b"65537"
+    held = client.running.server.held_input
+    assert held.total == 0
+    client.send(frames.HEADERS, 0, 5, b"x" * 16384)
+    for _ in range(6):
+        client.send(frames.CONTINUATION, 0, 5, b"x" * 16384)
+    with pytest.raises((ConnectionError, EOFError)):
+        await client.synchronize()
+    assert held.total == 0

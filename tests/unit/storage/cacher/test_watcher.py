@@ -1,4 +1,5 @@
 import asyncio
+import weakref
 
 import pytest
 
@@ -6,7 +7,7 @@ from pilothouse.storage.backends.contract import Compacted
 from pilothouse.storage.cacher.audience import Audience
 from pilothouse.storage.cacher.changes import Change
 from pilothouse.storage.cacher.entries import Entry
-from pilothouse.storage.cacher.watcher import PAGE, Watcher
+from pilothouse.storage.cacher.watcher import HELD_BYTES, PAGE, Watcher
 from pilothouse.storage.cacher.window import Window, WindowLimits
 
 PODS = "/registry/pods/"
@@ -198,3 +199,28 @@ async def test_bookmarks_only_when_live():
     watcher.offer_bookmark(5)
     source.compacted = 5
     assert await watcher.next_batch() == []
+
+
+async def test_large_changes_are_not_kept_for_one_who_takes_none():
+    source = Source()
+    slow, quick = Watcher(source, PODS, 0), Watcher(source, PODS, 0)
+    await slow.catch_up()
+    await quick.catch_up()
+    size = HELD_BYTES // 4
+    for revision in range(1, 8):
+        entry = Entry(f"{PODS}a/x", b"x" * size, revision)
+        source.happen(Change(entry.key, revision, entry, None, Codec(), 0.0))
+        assert revisions(await quick.next_batch()) == [revision]
+    assert len(await slow.next_batch()) == 6
+    assert slow.overflowed and not quick.ended
+
+
+async def test_watches_that_begin_with_a_long_object_share_what_is_made_of_it():
+    entry, short = Entry(f"{PODS}a/x", b"x" * 20_000, 1), Entry(f"{PODS}a/y", b"x", 1)
+    batches = [await Watcher(Source(), PODS, 1, initial=[entry, short]).next_batch() for _ in range(2)]
+    (short_event, event), (other_short_event, other) = batches
+    assert other is event
+    assert other_short_event is not short_event
+    gone = weakref.ref(event)
+    del batches, event, other
+    assert gone() is None
