@@ -113,7 +113,7 @@ class Finding(NamedTuple):
     @property
     def kind(self) -> str:
         """What makes two differences the same: the request's shape, the statuses, and the words without values."""
-        mine, yours = (f"{answer.body}{answer.warnings}" for answer in self[1:])
+        mine, yours = (f"{answer.body}{answer.warnings}{answer.headers}" for answer in self[1:])
         at = next((at for at, (a, b) in enumerate(zip(mine, yours, strict=False)) if a != b), 0)
         words = [re.sub(r'"[^"]*"|\d+', "_", text[max(0, at - 40) : at + 60]) for text in (mine, yours)]
         path = re.sub(r"\b[a-z]+\d+\b", "t", self.request.path.partition("?")[0])

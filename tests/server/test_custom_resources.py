@@ -550,3 +550,22 @@ def test_a_definition_that_is_not_the_one_that_was_meant(server):
     what = f'customresourcedefinitions.apiextensions.k8s.io "widgets.{group}"'
     assert (code, refused["message"]) == (409, f"Operation cannot be fulfilled on {what}: {why}")
     assert server.call("GET", "/apis//v1/widgets")[2] == b"404 page not found\n"
+
+
+def test_what_is_dropped_of_a_status_update_and_does_not_fit(server):
+    """The rest is stored, and nobody owns what was changed, as in kube-apiserver."""
+    group = "dropped.example.com"
+    schema = {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}  # fmt: skip
+    server.establish(definition(group, version(schema=schema, subresources={"status": {}})))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    made = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 1}}
+    _, _, before = server.call("POST", path, made)
+    body = {**made, "spec": ["a"], "status": {"phase": "On"}}
+    body["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+    code, _, after = server.call("PUT", f"{path}/one/status", body)
+    assert (code, after["spec"], after["status"]) == (200, {"size": 1}, {"phase": "On"})
+    assert after["metadata"]["managedFields"] == before["metadata"]["managedFields"]
+    _, _, after = server.call("PATCH", f"{path}/one/status", {"status": {"phase": "Off"}}, MERGE)
+    assert [entry.get("subresource") for entry in after["metadata"]["managedFields"]] == [None, "status"]
