@@ -40,7 +40,7 @@ def test_verbosity(server: InProcessServer) -> None:
     assert server.call("PUT", "/debug/flags/v", b"0").status == 200
     assert logging.getLogger("pilothouse").level == logging.INFO
     wrong = server.call("PUT", "/debug/flags/v", b"much")
-    assert (wrong.status, wrong.body) == (400, b'strconv.ParseUint: parsing "much": invalid syntax')
+    assert (wrong.status, wrong.body) == (400, b'strconv.ParseUint: parsing "much": invalid syntax\n')
     assert server.call("GET", "/debug/flags/v").status == 406
     assert b"<tr>v<br>" in server.call("GET", "/debug/flags").body
 

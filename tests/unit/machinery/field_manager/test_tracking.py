@@ -452,7 +452,7 @@ def test_stored_objects_that_do_not_fit(known: bool) -> None:
 
 @pytest.mark.parametrize(("sent", "owner"), [({"a": 1}, "m"), ({"a": "old"}, "n"), ({"a": "x"}, "n")])
 def test_fields_that_are_dropped_whatever_they_are(sent: Any, owner: str) -> None:
-    """As in kube-apiserver, which looks at what was sent before it drops it: nobody owns anything of what does not fit."""
+    """As in kube-apiserver, which looks at what was sent before it drops it: what does not fit is nobody's."""
     spec = Shape(map=MapShape(dict, element=lambda: Shape("string")))
     shape = Shape(map=MapShape(lambda: {"spec": spec}, element=lambda: DEDUCED))
     gvk = GroupVersionKind("a.io", "v1", "A")
