@@ -198,13 +198,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--area", choices=sorted(AREAS), action="append", help="only these")
     parser.add_argument("--at-once", type=int, default=_AT_ONCE, help="conversations")
+    parser.add_argument("--flag", action="append", default=[], help="of both servers, as --flag=--feature-gates=X=true")
     flags = parser.parse_args()
     memory = _MEMORY if _MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="pilothouse-differential-", dir=memory) as name, ExitStack() as undoing:
         folder = Path(name)
         tokens = folder / "rights.csv"
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-        theirs = undoing.enter_context(plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens))
+        theirs = undoing.enter_context(
+            plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens, flags.flag)
+        )
         port = free_port()
         own = [f"--data-dir={folder / 'data'}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
         own += [
@@ -212,6 +215,7 @@ def main() -> int:
             "--disable-admission-plugins=ServiceAccount",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://x",
+            *flags.flag,
         ]
         undoing.enter_context(running_server(own, port, TOKEN, folder / "own.log"))
         areas = [Area(each, flags.seed) for each in flags.area or AREAS]
