@@ -290,6 +290,15 @@ def test_writes_to_a_namespace_that_is_empty(server: Any) -> None:
     assert server.call("DELETE", "/api/v1/configmaps")[0] == 405
 
 
+@pytest.mark.parametrize(("kind", "path"), [("ConfigMap", "configmaps"), ("Pod", "pods"), ("Event", "events")])
+def test_apply_of_an_object_whose_metadata_is_left_empty(server: Any, kind: str, path: str) -> None:
+    body = f"apiVersion: v1\nkind: {kind}\nmetadata:\n".encode()
+    where = f"/api/v1/namespaces/default/{path}/empty?fieldManager=m"
+    status, _, answer = server.call("PATCH", where, body, {"Content-Type": "application/apply-patch+yaml"})
+    why = "the name of the object (empty based on URL) was undeterminable: name must be provided"
+    assert (status, answer["message"]) == (400, why)
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_change_of_a_custom_resource_without_a_name(server: Any, method: str) -> None:
     status, _, answer = server.call(method, TYPED, {}, {"Content-Type": "application/merge-patch+json"})

@@ -53,7 +53,7 @@ async def applier_for(
         if live is None:
             first = None
         shown = named(patch, scope.kind)
-        if not scope.keeps_type and (brought := patch.get("metadata", {}).get("managedFields")):
+        if not scope.keeps_type and (brought := (patch.get("metadata") or {}).get("managedFields")):
             _decode(scope, shown, set_entries(merged, brought), owned=False)  # no entries, and so not refused before
         obj = _decode(scope, shown, merged, owned=live is None)
         _report(request, options, repeated)
