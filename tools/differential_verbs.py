@@ -157,12 +157,15 @@ _OF_DELETION: tuple[tuple[str, tuple[Any, ...]], ...] = (
 )
 
 
+_DOCUMENTS = ("/api", "/apis", "/apis/apps/v1", "/healthz", "/openapi/v3/version", "/nothing", "/livez?verbose",
+              "/openapi/v3/apis/discovery.k8s.io/v1", "/readyz?exclude=etcd&verbose")  # fmt: skip
+
+
 def headers(choice: random.Random, names: Any) -> list[Request]:
     """Requests with headers that servers make something of, or do not."""
     where = f"/api/v1/namespaces/{names.namespace}/configmaps"
     body = dump({"metadata": {"name": names.name}, "data": {"a": "b" * choice.choice((1, 200))}})
-    paths = (where, f"{where}/{names.name}", "/api", "/apis", "/apis/apps/v1", "/healthz", "/openapi/v3/version",
-             "/openapi/v3/apis/discovery.k8s.io/v1", "/nothing", "/livez?verbose", "/readyz?exclude=etcd&verbose")  # fmt: skip
+    paths = (where, f"{where}/{names.name}", *_DOCUMENTS)
     said = [Request("POST", where, body, headers=_some_headers(choice))]
     for _ in range(3):
         method = choice.choice(("GET", "GET", "GET", "HEAD"))
@@ -218,9 +221,8 @@ def tokens(choice: random.Random, names: Any) -> list[Request]:
     for name, values in choice.sample(_OF_TOKENS, choice.randrange(4)):
         spec[name] = choice.choice(values)
     if choice.random() < 0.5:
-        kind, version, resource = choice.choice((("Pod", "v1", "pods"), ("Secret", "v1", "secrets"), ("Node", "v1", "x"),
-                                                 ("ConfigMap", "v1", "x"), ("Pod", "v2", "pods"), ("pod", "v1", "x"),
-                                                 ("", "", "x")))  # fmt: skip
+        kind, version = choice.choice((("Pod", "v1"), ("Secret", "v1"), ("Node", "v1"), ("ConfigMap", "v1"),
+                                       ("Pod", "v2"), ("pod", "v1"), ("", "")))  # fmt: skip
         spec["boundObjectRef"] = {"kind": kind, "apiVersion": version, "name": names.name,
                                   **choice.choice(({}, {}, {"uid": "x"}, {"uid": "$(bound.uid)"}))}  # fmt: skip
     ask = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -280,22 +282,34 @@ _FRAMES = (JSON, PROTOBUF, TABLE, METADATA, METADATA.replace("json", "vnd.kubern
            f"{PROTOBUF};stream=watch", TABLE.replace("v=v1", "v=v1beta1"), "*/*", "application/cbor")  # fmt: skip
 
 
+_MORE_OPTIONS = ("includeObject=Object", "includeObject=None", "includeObject=x", "pretty=true", "limit=1",
+                 "continue=x", "resourceVersionMatch=Exact", "shardSelector=x")  # fmt: skip
+_STREAMED = ["sendInitialEvents=true", "resourceVersionMatch=NotOlderThan"]
+_BEGINNINGS: tuple[list[str], ...] = (
+    [],
+    ["resourceVersion=$(begin.rv)"],
+    ["resourceVersion=$(begin.rv)"],
+    ["resourceVersion=0"],
+    _STREAMED,
+    [*_STREAMED, "allowWatchBookmarks=true"],
+    [*_STREAMED, "allowWatchBookmarks=true", "resourceVersion=$(begin.rv)"],
+    [*_STREAMED, "allowWatchBookmarks=true", "resourceVersion=0"],
+    [*_STREAMED, "allowWatchBookmarks=false"],
+    ["sendInitialEvents=false", "resourceVersionMatch=NotOlderThan", "resourceVersion=$(begin.rv)"],
+)
+
+
 def frames(choice: random.Random, names: Any) -> list[Request]:
     """Watches in all forms, with the present state first or from a known version on, while objects come and go."""
     sample = choice.choice([each for each in _SETTLED if each.resource not in ("nodes", "namespaces")])
     where, good = place(sample, names.namespace), sound(sample, names.name)
     good["metadata"]["labels"] = {"conversation": names.name}
-    selector = choice.choice((f"fieldSelector=metadata.name%3D{names.name}", f"labelSelector=conversation%3D{names.name}",
-                              f"labelSelector=conversation%3D{names.name}%2Cstate%3Don"))  # fmt: skip
+    labelled = f"labelSelector=conversation%3D{names.name}"
+    selector = choice.choice((f"fieldSelector=metadata.name%3D{names.name}", labelled, f"{labelled}%2Cstate%3Don"))
     said = [selector, "watch=true", "timeoutSeconds=1"]
-    said += choice.choice((["resourceVersion=$(begin.rv)"], ["resourceVersion=$(begin.rv)"], ["resourceVersion=0"], [], [
-        "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan", *choice.choice((
-            [], ["allowWatchBookmarks=true"], ["allowWatchBookmarks=true", "resourceVersion=$(begin.rv)"],
-            ["allowWatchBookmarks=true", "resourceVersion=0"], ["allowWatchBookmarks=false"]))],
-        ["sendInitialEvents=false", "resourceVersionMatch=NotOlderThan", "resourceVersion=$(begin.rv)"]))  # fmt: skip
+    said += choice.choice(_BEGINNINGS)
     if choice.random() < 0.3:
-        said.append(choice.choice(("includeObject=Object", "includeObject=None", "includeObject=x", "pretty=true",
-                                   "limit=1", "continue=x", "resourceVersionMatch=Exact", "shardSelector=x")))  # fmt: skip
+        said.append(choice.choice(_MORE_OPTIONS))
     choice.shuffle(said)
     path = f"{where}/{names.name}"
     on, off = (dump({"metadata": {"labels": {"state": state}}}) for state in ("on", "off"))

@@ -75,7 +75,7 @@ async def check_binding(
     resource: str,
     namespace: str = "",
 ) -> None:
-    """Check a create (``old`` is None) or update of a binding. Raises StatusError: 400, 403, or 404 for a missing role."""
+    """Check a create (``old`` is None) or update of a binding. Raises StatusError: 400, 403 or 404."""
     if SYSTEM_MASTERS in user.groups or (old is not None and only_collector_fields_change(binding, old)):
         return
     reference = binding.get("roleRef") or {}
