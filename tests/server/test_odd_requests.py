@@ -275,6 +275,13 @@ def test_namespace_that_is_empty(server: Any, method: str, path: str, status: in
     assert (answered, answer["message"]) == (status, message)
 
 
+@pytest.mark.parametrize("group", ["api/v1", "apis/events.k8s.io/v1"])
+def test_events_of_both_groups_have_one_type(server: Any, group: str) -> None:
+    accept = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("GET", f"/{group}/events", headers=accept)
+    assert (status, answer["message"].rpartition(" ")[2]) == (406, "(*core.EventList)")
+
+
 def test_writes_to_a_namespace_that_is_empty(server: Any) -> None:
     """What comes of a variable that is not set in a script: nothing may come of it for other namespaces."""
     path = "/api/v1/namespaces//configmaps"
