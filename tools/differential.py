@@ -113,7 +113,7 @@ class Finding(NamedTuple):
     @property
     def kind(self) -> str:
         """What makes two differences the same: the request's shape, the statuses, and the words without values."""
-        mine, yours = (f"{answer.body}{answer.warnings}" for answer in self[1:])
+        mine, yours = (f"{answer.body}{answer.warnings}{answer.headers}" for answer in self[1:])
         at = next((at for at, (a, b) in enumerate(zip(mine, yours, strict=False)) if a != b), 0)
         words = [re.sub(r'"[^"]*"|\d+', "_", text[max(0, at - 40) : at + 60]) for text in (mine, yours)]
         path = re.sub(r"\b[a-z]+\d+\b", "t", self.request.path.partition("?")[0])
@@ -198,13 +198,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--area", choices=sorted(AREAS), action="append", help="only these")
     parser.add_argument("--at-once", type=int, default=_AT_ONCE, help="conversations")
+    parser.add_argument("--flag", action="append", default=[], help="of both servers, as --flag=--feature-gates=X=true")
     flags = parser.parse_args()
     memory = _MEMORY if _MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="pilothouse-differential-", dir=memory) as name, ExitStack() as undoing:
         folder = Path(name)
         tokens = folder / "rights.csv"
         tokens.write_text(f'{TOKEN},admin,admin,"system:masters"\n')
-        theirs = undoing.enter_context(plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens))
+        theirs = undoing.enter_context(
+            plain_kube_apiserver(flags.kube_apiserver, flags.etcd, folder, tokens, flags.flag)
+        )
         port = free_port()
         own = [f"--data-dir={folder / 'data'}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
         own += [
@@ -212,6 +215,7 @@ def main() -> int:
             "--disable-admission-plugins=ServiceAccount",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://x",
+            *flags.flag,
         ]
         undoing.enter_context(running_server(own, port, TOKEN, folder / "own.log"))
         areas = [Area(each, flags.seed) for each in flags.area or AREAS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,13 +34,16 @@ class Request:
     """Who says it, a user without rights of its own; the administrator where nobody is named."""
     unordered: bool = False
     """Whether errors come in the order of a Go map, which is another one each time."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Other headers of the request."""
     keeps: str = ""
     """A name for the answer: later requests say ``$(name.rv)``, ``$(name.uid)`` and ``$(name.continue)``."""
 
     def __str__(self) -> str:
         user = f" as {self.user}" if self.user else ""
         body = "" if self.body is None else f" {self.kind} {self.body[:_SHOWN].decode(errors='backslashreplace')}"
-        return f"{self.method} {self.path} [{self.accept}]{user}{body}"
+        headers = "".join(f" {name}: {value}" for name, value in self.headers)
+        return f"{self.method} {self.path} [{self.accept}]{headers}{user}{body}"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Answer:
     kind: str
     body: str
     warnings: tuple[str, ...] = ()
+    headers: tuple[bytes, ...] = ()
 
     def show(self, other: Answer) -> str:
         """The answer, from shortly before it differs from another."""
@@ -57,6 +62,7 @@ class Answer:
         differs = next((at for at, (mine, yours) in pairs if mine != yours), min(len(self.body), len(other.body)))
         begin = max(0, differs - 200)
         warnings = "" if self.warnings == other.warnings else f" {self.warnings}"
+        warnings += "" if self.headers == other.headers else f" {self.headers}"
         return f"{self.status} {self.kind}{warnings} {'…' if begin else ''}{self.body[begin : differs + 300]}"
 
 
@@ -86,6 +92,7 @@ class Peer:
             headers += f"Content-Type: {request.kind}\r\n"
         if request.user:
             headers += f"Impersonate-User: {request.user}\r\n"
+        headers += "".join(f"{name}: {value}\r\n" for name, value in request.headers)
         try:
             if self._connection is None:
                 self._connection = Connection(self._port)
@@ -127,7 +134,7 @@ class Peer:
     def _normal(self, request: Request, reply: Reply) -> Answer:
         told = tuple(sorted(self._without_versions(normal(text)) for text in reply.warnings))
         body = self._without_versions(normal(reply.body, unordered=request.unordered))
-        return Answer(reply.status, reply.kind, body, told)
+        return Answer(reply.status, reply.kind, body, told, tuple(reply.headers))
 
     def _without_versions(self, text: str) -> str:
         """A text without the versions that were remembered, which messages tell; short numbers mean something else."""
@@ -160,7 +167,7 @@ def ask_both(ours: Peer, theirs: Peer, request: Request) -> tuple[Answer, Answer
     ours._begin(request)
     theirs._begin(request)
     mine, yours = ours._end(request), theirs._end(request)
-    alike = mine[:2] == yours[:2] and mine.warnings == yours.warnings and not request.awaits
+    alike = mine[:2] == yours[:2] and mine[3:] == yours[3:] and not request.awaits
     if alike and _QUICK.sub(b"", mine.body) == _QUICK.sub(b"", yours.body):
         same = Answer(mine.status, mine.kind, "")
         return same, same
@@ -202,6 +209,8 @@ _CONTINUE = re.compile(r"eyJ2Ijoi[A-Za-z0-9_-]+|eyJhbGci[A-Za-z0-9_.-]+")
 
 def normal(data: bytes, *, unordered: bool = False) -> str:
     """The text without what differs between any two servers; JSON with its keys sorted."""
+    if data[:1] == b"\0" and _PROTOBUF in data[:64]:
+        data = json.dumps([_fields(each) for each in _frames(data)]).encode()
     if data.startswith(_PROTOBUF):
         data = json.dumps(_fields(data[len(_PROTOBUF) :])).encode()
     text = data.decode("utf-8", "backslashreplace")
@@ -218,6 +227,14 @@ def normal(data: bytes, *, unordered: bool = False) -> str:
     text = _SELF_TYPE.sub("selfType", text)
     text = _RECORD.sub("*", _BUILD.sub("", _ADDRESS.sub("10.0.0.*", _NODE_PORT.sub("*", text))))
     return _SUFFIX.sub(r"\1*", _TIMES.sub("*", _UIDS.sub("*", text)))
+
+
+def _frames(data: bytes) -> Iterator[bytes]:
+    """The events of a watch, each behind its length."""
+    while data:
+        length = int.from_bytes(data[:4])
+        yield data[4 : 4 + length]
+        data = data[4 + length :]
 
 
 def _sort_errors(status: dict[str, Any]) -> None:
@@ -238,6 +255,8 @@ def _sort_errors(status: dict[str, Any]) -> None:
 def _fields(data: bytes) -> Any:
     """A protobuf message as a list of numbers and values, without its versions and times; text where it is none."""
     found, at = [], 0
+    if data.startswith(_PROTOBUF):
+        data = data[len(_PROTOBUF) :]
     if _NUMBERS_ALONE.fullmatch(data):
         return "*"
     try:

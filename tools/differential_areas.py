@@ -27,6 +27,7 @@ from differential_schemas import expressions, judgements, rewritings, schemas
 from differential_storage import flows, storage
 from differential_tables import columns, quotes, selections
 from differential_texts import json_texts, yaml_texts
+from differential_verbs import VERB_AREAS
 from differential_versions import versions
 
 
@@ -1149,6 +1150,7 @@ AREAS: dict[str, Maker] = {
     "json": json_texts,
     "yaml": yaml_texts,
     **ADMISSION_AREAS,
+    **VERB_AREAS,
     "pods": pods,
     "versions": versions,
     "conversions": conversions,

@@ -14,6 +14,8 @@ from typing import NamedTuple
 _TIMEOUT_SECONDS = 30.0
 _PIECE = 65_536
 _NO_BODY = (204, 304)
+_COMPARED = (b"allow", b"cache-control", b"connection", b"content-encoding", b"location", b"retry-after", b"vary",
+             b"www-authenticate", b"x-content-type-options")  # fmt: skip
 
 
 class Reply(NamedTuple):
@@ -23,6 +25,8 @@ class Reply(NamedTuple):
     kind: str
     body: bytes
     warnings: Sequence[bytes] = ()
+    headers: Sequence[bytes] = ()
+    """Those lines whose values do not depend on the server or the moment."""
 
 
 class HungUp(Exception):
@@ -53,7 +57,8 @@ class Connection:
         words = first.split(b" ", 2)
         if len(words) < 2 or not words[1].isdigit():
             raise HungUp
-        kind, length, chunked, warnings = "", None, False, []
+        kind, length, chunked = "", None, False
+        warnings, compared = [], []
         for line in lines:
             name, _, value = line.partition(b":")
             match name.lower():
@@ -65,6 +70,8 @@ class Connection:
                     chunked = True
                 case b"warning":
                     warnings.append(value.strip())
+                case known if known in _COMPARED:
+                    compared.append(known + b": " + value.strip())
         status = int(words[1])
         if self._head_only or status in _NO_BODY:
             body = b""
@@ -72,7 +79,7 @@ class Connection:
             body = self._chunks()
         else:
             body = self._to_the_end() if length is None else self._exactly(length)
-        return Reply(status, kind, body, warnings)
+        return Reply(status, kind, body, warnings, sorted(compared))
 
     def close(self) -> None:
         """Give the connection up."""

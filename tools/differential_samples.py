@@ -18,6 +18,19 @@ def _of(version: str, kind: str, **fields: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, **fields}
 
 
+_ROOT = (
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBbzCCARWgAwIBAgIUaxrxhqXg9HqGblXm29jSqx3WBhswCgYIKoZIzj0EAwIw\n"
+    "DDEKMAgGA1UEAwwBYTAgFw0yNjExMjAwMDQ1MzlaGA8yMTI2MTAyNzAwNDUzOVow\n"
+    "DDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABN0YN19i/H5T\n"
+    "M1/556PCYDAG1k8GPbSSQ7uuuzDFuT3kiiz0xqDq0FAqCwNpHPg4IZlBSwA9FXNY\n"
+    "EKdh3NLV4FKjUzBRMB0GA1UdDgQWBBQLPTMfJMpUurylx/JCCgwtJ3ZL4DAfBgNV\n"
+    "HSMEGDAWgBQLPTMfJMpUurylx/JCCgwtJ3ZL4DAPBgNVHRMBAf8EBTADAQH/MAoG\n"
+    "CCqGSM49BAMCA0gAMEUCIGd0HyG/Ng6wVXxVED8Ihr6ikYOqe+f5Z1LGtCUPlpdJ\n"
+    "AiEA1Bje89OtouzRJo9ktDGiBmxfBu10Sy74AFwDtR7TG88=\n"
+    "-----END CERTIFICATE-----\n"
+)
+
 _CONTAINER: dict[str, Any] = {
     "name": "c",
     "image": "i",
@@ -446,6 +459,71 @@ SAMPLES: tuple[Sample, ...] = (
             "certificates.k8s.io/v1",
             "CertificateSigningRequest",
             spec={"request": "YQ==", "signerName": "a.b/c", "usages": ["client auth"]},
+        ),
+        False,
+    ),
+    Sample(
+        "events",
+        _of(
+            "events.k8s.io/v1",
+            "Event",
+            eventTime="2026-01-01T00:00:00.000000Z",
+            reportingController="example.com/c",
+            reportingInstance="c-1",
+            action="Do",
+            reason="Done",
+            type="Normal",
+            regarding={"kind": "Pod", "name": "p"},
+            note="n",
+        ),
+    ),
+    Sample(
+        "horizontalpodautoscalers",
+        _of(
+            "autoscaling/v1",
+            "HorizontalPodAutoscaler",
+            spec={
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+                "maxReplicas": 3,
+                "targetCPUUtilizationPercentage": 50,
+            },
+        ),
+    ),
+    Sample(
+        "clustertrustbundles", _of("certificates.k8s.io/v1", "ClusterTrustBundle", spec={"trustBundle": _ROOT}), False
+    ),
+    Sample(
+        "mutatingadmissionpolicybindings",
+        _of("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", spec={"policyName": "none.example"}),
+        False,
+    ),
+    Sample(
+        "devicetaintrules",
+        _of(
+            "resource.k8s.io/v1",
+            "DeviceTaintRule",
+            spec={
+                "deviceSelector": {"driver": "d.example", "pool": "p", "device": "none"},
+                "taint": {"key": "a.example/k", "value": "v", "effect": "NoSchedule"},
+            },
+        ),
+        False,
+    ),
+    Sample(
+        "storageversionmigrations",
+        _of(
+            "storagemigration.k8s.io/v1",
+            "StorageVersionMigration",
+            spec={"resource": {"group": "apps", "resource": "deployments"}},
+        ),
+        False,
+    ),
+    Sample(
+        "ipaddresses",
+        _of(
+            "networking.k8s.io/v1",
+            "IPAddress",
+            spec={"parentRef": {"group": "", "resource": "services", "namespace": "default", "name": "s"}},
         ),
         False,
     ),

@@ -61,7 +61,9 @@ def _wait(folder: Path, port: int, token: str) -> None:
 
 
 @contextmanager
-def plain_kube_apiserver(program: str, etcd_program: str, folder: Path, tokens: Path) -> Iterator[int]:
+def plain_kube_apiserver(
+    program: str, etcd_program: str, folder: Path, tokens: Path, more: Sequence[str] = ()
+) -> Iterator[int]:
     """The same with few flags and all rights for the token, until the block ends; the port."""
     port, key = free_port(), folder / "sa.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
@@ -74,6 +76,7 @@ def plain_kube_apiserver(program: str, etcd_program: str, folder: Path, tokens: 
         f"--cert-dir={folder / 'certs'}",
         "--disable-admission-plugins=ServiceAccount",
         "--authorization-mode=RBAC",
+        *more,
     ]
     with kube_apiserver(program, etcd_program, folder, port, TOKEN, flags):
         yield port

@@ -561,3 +561,76 @@ def test_a_definition_that_is_not_the_one_that_was_meant(server):
     what = f'customresourcedefinitions.apiextensions.k8s.io "widgets.{group}"'
     assert (code, refused["message"]) == (409, f"Operation cannot be fulfilled on {what}: {why}")
     assert server.call("GET", "/apis//v1/widgets")[2] == b"404 page not found\n"
+
+
+def test_what_is_dropped_of_a_status_update_and_does_not_fit(server):
+    """The rest is stored, and nobody owns what was changed, as in kube-apiserver."""
+    group = "dropped.example.com"
+    schema = {"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+        "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}}  # fmt: skip
+    server.establish(definition(group, version(schema=schema, subresources={"status": {}})))
+    path = f"/apis/{group}/v1/namespaces/default/widgets"
+    made = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": 1}}
+    _, _, before = server.call("POST", path, made)
+    body = {**made, "spec": ["a"], "status": {"phase": "On"}}
+    body["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+    code, _, after = server.call("PUT", f"{path}/one/status", body)
+    assert (code, after["spec"], after["status"]) == (200, {"size": 1}, {"phase": "On"})
+    assert after["metadata"]["managedFields"] == before["metadata"]["managedFields"]
+    _, _, after = server.call("PATCH", f"{path}/one/status", {"status": {"phase": "Off"}}, MERGE)
+    assert [entry.get("subresource") for entry in after["metadata"]["managedFields"]] == [None, "status"]
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "kind", "kept"),
+    [
+        ("apiregistration.k8s.io", "apiservices", "APIService", "/apis/apiregistration.k8s.io/v1/apiservices"),
+        ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", DEFINITIONS),
+    ],
+)
+def test_a_definition_that_is_stored_where_built_in_objects_are(server, group, plural, kind, kept):
+    server.establish(definition(f"{plural}.kept.example.com", version()))
+    before = {item["metadata"]["uid"] for item in server.call("GET", kept)[2]["items"]}
+    crd = definition(group, version(), plural=plural, kind=kind, scope="Cluster")
+    crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com/1"}
+    assert server.call("POST", DEFINITIONS, crd)[0] == 201
+    path = f"{DEFINITIONS}/{crd['metadata']['name']}"
+    established = {"type": "Established", "status": "True"}
+    await_condition(
+        lambda: server.call("GET", path)[2],
+        lambda obj: established in [{k: c[k] for k in established} for c in obj["status"].get("conditions") or ()],
+    )
+    assert before <= {item["metadata"]["uid"] for item in server.call("GET", kept)[2]["items"]}
+    assert server.call("DELETE", path)[0] == 200
+    await_condition(lambda: server.call("GET", path)[0], lambda code: code == 404)
+    assert before <= {item["metadata"]["uid"] for item in server.call("GET", kept)[2]["items"]}
+
+
+def test_names_of_a_definition_that_is_going(server):
+    group = "renamed.example.com"
+    crd = server.establish(definition(group, version()))
+    held = widget(group, "held")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    path = f"{DEFINITIONS}/{crd['metadata']['name']}"
+    assert server.call("POST", f"/apis/{group}/v1/namespaces/default/widgets", held)[0] == 201
+    assert server.call("DELETE", path)[0] == 200
+    assert server.call("PATCH", path, {"spec": {"names": {"shortNames": ["wd"]}}}, MERGE)[0] == 200
+    await_condition(
+        lambda: server.call("GET", path)[2], lambda obj: obj["status"]["acceptedNames"].get("shortNames") == ["wd"]
+    )
+
+
+@pytest.mark.parametrize("at", ["v1", "v2"])
+def test_a_definition_in_the_group_of_definitions(server, at):
+    """It is accepted and not served: everything below the group belongs to definitions."""
+    crd = definition("apiextensions.k8s.io", version(at), plural=f"{at}s", kind=f"Other{at.upper()}")
+    crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com/1"}
+    assert server.call("POST", DEFINITIONS, crd)[0] == 201
+    path = f"{DEFINITIONS}/{crd['metadata']['name']}"
+    await_condition(
+        lambda: server.call("GET", path), lambda found: len(found[2]["status"].get("conditions") or ()) == 3
+    )
+    assert server.call("GET", f"/apis/apiextensions.k8s.io/{at}/{at}s")[0] == 404
+    assert server.call("DELETE", path)[0] == 200
+    await_condition(lambda: server.call("GET", path)[0], lambda code: code == 404)

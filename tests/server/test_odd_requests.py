@@ -275,6 +275,37 @@ def test_namespace_that_is_empty(server: Any, method: str, path: str, status: in
     assert (answered, answer["message"]) == (status, message)
 
 
+@pytest.mark.parametrize("group", ["api/v1", "apis/events.k8s.io/v1"])
+def test_events_of_both_groups_have_one_type(server: Any, group: str) -> None:
+    accept = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    status, _, answer = server.call("GET", f"/{group}/events", headers=accept)
+    assert (status, answer["message"].rpartition(" ")[2]) == (406, "(*core.EventList)")
+
+
+def test_writes_to_a_namespace_that_is_empty(server: Any) -> None:
+    """What comes of a variable that is not set in a script: nothing may come of it for other namespaces."""
+    path = "/api/v1/namespaces//configmaps"
+    body = {"metadata": {"name": "x", "namespace": "default"}}
+    status, _, answer = server.call("POST", path, body)
+    assert (status, answer["message"]) == (422, 'ConfigMap "x" is invalid: metadata.namespace: Required value')
+    kept = [each["metadata"]["uid"] for each in server.call("GET", "/api/v1/configmaps")[2]["items"]]
+    assert kept
+    status, _, answer = server.call("DELETE", path)
+    assert (status, answer["message"]) == (400, "Namespace parameter required.")
+    assert [each["metadata"]["uid"] for each in server.call("GET", "/api/v1/configmaps")[2]["items"]] == kept
+    assert server.call("DELETE", f"{path}?labelSelector=a%3Dnone")[2]["items"] == []
+    assert server.call("DELETE", "/api/v1/configmaps")[0] == 405
+
+
+@pytest.mark.parametrize(("kind", "path"), [("ConfigMap", "configmaps"), ("Pod", "pods"), ("Event", "events")])
+def test_apply_of_an_object_whose_metadata_is_left_empty(server: Any, kind: str, path: str) -> None:
+    body = f"apiVersion: v1\nkind: {kind}\nmetadata:\n".encode()
+    where = f"/api/v1/namespaces/default/{path}/empty?fieldManager=m"
+    status, _, answer = server.call("PATCH", where, body, {"Content-Type": "application/apply-patch+yaml"})
+    why = "the name of the object (empty based on URL) was undeterminable: name must be provided"
+    assert (status, answer["message"]) == (400, why)
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_change_of_a_custom_resource_without_a_name(server: Any, method: str) -> None:
     status, _, answer = server.call(method, TYPED, {}, {"Content-Type": "application/merge-patch+json"})

@@ -35,12 +35,12 @@ def test_profiles(server: InProcessServer) -> None:
 
 def test_verbosity(server: InProcessServer) -> None:
     answer = server.call("PUT", "/debug/flags/v", b"4")
-    assert (answer.status, answer.body) == (200, b"successfully set klog.logging.verbosity to 4")
+    assert (answer.status, answer.body) == (200, b"successfully set klog.logging.verbosity to 4\n")
     assert logging.getLogger("pilothouse").level == logging.DEBUG
     assert server.call("PUT", "/debug/flags/v", b"0").status == 200
     assert logging.getLogger("pilothouse").level == logging.INFO
     wrong = server.call("PUT", "/debug/flags/v", b"much")
-    assert (wrong.status, wrong.body) == (400, b'strconv.ParseUint: parsing "much": invalid syntax')
+    assert (wrong.status, wrong.body) == (400, b'strconv.ParseUint: parsing "much": invalid syntax\n')
     assert server.call("GET", "/debug/flags/v").status == 406
     assert b"<tr>v<br>" in server.call("GET", "/debug/flags").body
 
@@ -84,6 +84,6 @@ def test_a_socket_without_login(tmp_path: Path) -> None:
         head = b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
         assert b"thread " in ask_socket(path, b"GET /debug/pprof/goroutine " + head + b"\r\n")
         told = ask_socket(path, b"PUT /debug/flags/v " + head + b"Content-Length: 1\r\n\r\n4")
-        assert told.endswith(b"successfully set klog.logging.verbosity to 4")
+        assert told.endswith(b"successfully set klog.logging.verbosity to 4\n")
         assert ask_socket(path, b"GET /api " + head + b"\r\n").startswith(b"HTTP/1.1 404 ")
     assert not path.exists()

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _PUBLISHED_AT_ONCE: Final = 100
 """Group versions of one definition; more of them follow in turns with others."""
+_CLOSED_GROUPS: Final = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+"""Whoever defines what there: it is not served, and would be stored where definitions and APIServices are."""
 
 
 class Audience(Protocol):
@@ -130,12 +132,10 @@ class CustomResources:
         crd = await existing(self._store, "", name)
         if crd is None:
             return
-        if is_finalizing(crd):
-            if not await finalize(crd, await self._instances(crd), self._writer):
-                self.controller.queue.add_after(name, RETRY_SECONDS)
-            return
         if self._settle(crd):
             await self._writer.write(name, self._settle)
+        if is_finalizing(crd) and not await finalize(crd, await self._instances(crd), self._writer):
+            self.controller.queue.add_after(name, RETRY_SECONDS)
 
     def _settle(self, crd: Object) -> bool:
         """Bring the status up to date in place; whether anything changed."""
@@ -243,6 +243,8 @@ def _names(crd: Object) -> Object:
 
 
 def _is_servable(crd: Object) -> bool:
+    if crd["spec"]["group"] in _CLOSED_GROUPS:
+        return False
     accepted = definitions.is_true(crd, definitions.NAMES_ACCEPTED) or definitions.is_true(crd, definitions.ESTABLISHED)
     names = _names(crd)
     return accepted and all(names.get(key) for key in ("plural", "singular", "kind", "listKind"))

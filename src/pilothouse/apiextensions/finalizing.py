@@ -23,6 +23,11 @@ from pilothouse.registry.store.removal import delete_all
 from pilothouse.registry.store.store import Store
 
 RETRY_SECONDS: Final = 0.5
+_BUILT_IN_PLACES: Final = (
+    ("apiregistration.k8s.io", "apiservices"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+)
+"""Built-in resources that are stored where custom ones of that name would be: a definition must not take them along."""
 
 
 def is_finalizing(crd: Object) -> bool:
@@ -36,7 +41,9 @@ async def finalize(crd: Object, instances: Store | None, writer: StatusWriter) -
     name = crd["metadata"]["name"]
     progress = _condition("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
     await writer.write(name, lambda obj: set_condition(obj, progress, now()))
-    if not is_true(crd, ESTABLISHED):
+    if (crd["spec"]["group"], crd["spec"]["names"]["plural"]) in _BUILT_IN_PLACES:
+        done = _condition("False", "OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+    elif not is_true(crd, ESTABLISHED):
         done = _condition("False", "NeverEstablished", "resource was never established")
     else:
         if instances is not None and not await _delete_instances(instances):

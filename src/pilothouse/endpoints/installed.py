@@ -192,4 +192,6 @@ def _allowed(scope: Endpoint, request: APIRequest) -> bool:
         return True
     if not collection and info.verb == "create":
         return False
-    return info.namespace != "" or not scope.resource.namespaced or info.verb in ("list", "watch")
+    if info.namespace or not scope.resource.namespaced or info.verb in ("list", "watch"):
+        return True
+    return f"/namespaces//{info.resource}" in request.path  # a namespace that is named, and empty

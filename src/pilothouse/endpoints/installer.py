@@ -148,7 +148,7 @@ def make_scope(
     struct = types.struct(resource.type_name)
     to_hub, from_hub = converters_for(resource)
     subresource = sub.name if sub is not None else ""
-    package = hub_row(resource).package if resource.legacy else resource.package
+    package = hub_row(resource).package
     stored = sub is None and not resource.legacy and not is_kept_as_json(struct)
     verbs = sub.verbs if sub is not None else resource.verbs
     return ResourceScope(

@@ -75,7 +75,7 @@ def resolve(method: str, path: str, query: Query) -> RequestInfo:
     info.verb = _VERBS.get(method, "")
     if parts[0] in ("watch", "proxy"):
         if len(parts) < 2:
-            raise BadPath(f"unable to determine kind and namespace from url, {path}")
+            raise BadPath("unable to determine kind and namespace from url")
         info.verb = parts[0]
         parts = parts[1:]
     if parts[0] == "namespaces" and len(parts) > 1:

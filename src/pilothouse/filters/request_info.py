@@ -55,7 +55,7 @@ def _is_read(info: RequestInfo, request: APIRequest) -> bool:
 
 
 def _refuse(request: APIRequest, error: BadPath) -> Response:
-    return undecided(request, f"failed to create RequestInfo: {error}")
+    return undecided(request, f"failed to create RequestInfo: {error}, {request.target.decode(errors='replace')}")
 
 
 def _resolve(request: APIRequest) -> RequestInfo:

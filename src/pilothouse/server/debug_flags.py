@@ -69,4 +69,4 @@ async def _set_verbosity(request: APIRequest, set_everywhere: Callable[[int], Aw
 
 
 def _text(status: int, words: str) -> Response:
-    return Response(status, words.encode(), b"text/plain", [NO_SNIFFING])
+    return Response(status, f"{words}\n".encode(), b"text/plain", [NO_SNIFFING])

@@ -51,7 +51,7 @@ class ProfilingPages:
 
     def install(self, routes: PathMux) -> None:
         """Add the pages."""
-        routes.add("/debug/pprof", _index, hidden=True)
+        routes.add("/debug/pprof", _to_index, hidden=True)
         routes.add_prefix(_PREFIX, _index, hidden=True)
         pages = {"profile": self._profile, "block": self._block, "heap": self._heap, "goroutine": self._threads}
         for name, page in pages.items():
@@ -76,9 +76,16 @@ class ProfilingPages:
 
 
 async def _index(request: APIRequest) -> Response:
-    if request.path.rstrip("/") != "/debug/pprof":
+    if request.path != _PREFIX:
         return text_response(404, b"Unknown profile\n")
     return Response(200, _INDEX, PLAIN_TEXT)
+
+
+async def _to_index(request: APIRequest) -> Response:
+    where = [(b"location", _PREFIX.encode())]
+    if request.method not in ("GET", "HEAD"):
+        return Response(302, content_type=b"", headers=where)
+    return Response(302, b'<a href="%b">Found</a>.\n\n' % _PREFIX.encode(), b"text/html; charset=utf-8", where)
 
 
 async def _samples(seconds: float) -> tuple[int, dict[Any, int]]:

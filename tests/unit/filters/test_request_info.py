@@ -63,5 +63,5 @@ async def test_request_info(ask: Ask) -> None:
     assert (response.status, seen) == (500, ["pods"])
     assert response.body == (
         b'Internal Server Error: "/api/v1/watch?a=&lt;b&gt;": failed to create RequestInfo: '
-        b"unable to determine kind and namespace from url, /api/v1/watch\n"
+        b"unable to determine kind and namespace from url, /api/v1/watch?a=&lt;b&gt;\n"
     )

@@ -54,6 +54,11 @@ _STATUS_VERBS: Final = ("get", "patch", "update")
 _MANY_SCHEMAS: Final = 300
 _MANY_COLUMNS: Final = 300
 """More than that take longer to compile than the loop can be held."""
+_DROPPED: Final[dict[str, Callable[[str], bool]]] = {
+    "": "status".__eq__,
+    "status": lambda name: name not in ("apiVersion", "kind", "metadata", "status"),
+}
+"""Fields that a write through the resource or its status does not change, whatever it says of them."""
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
@@ -337,6 +342,7 @@ class ServedDefinition:
             convert=self._convert_for_managers,
             ask=None if self.versions.converter is None else self._ask_for_managers,
             may_mismatch=changed or self.versions.schemas[version].node.has_formats,
+            dropped=_DROPPED.get(subresource) if self._has_status(version) else None,
         )
 
     def _reset_fields(self, version: str, subresource: str) -> dict[str, FieldSet]:

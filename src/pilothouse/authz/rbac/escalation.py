@@ -17,6 +17,7 @@ from pilothouse.authz.rbac.coverage import count_parts, rules_covered
 from pilothouse.authz.rbac.index import Index
 from pilothouse.authz.rbac.rules import Rule, compact
 from pilothouse.machinery import errors
+from pilothouse.machinery.addressing import check_looked_up
 from pilothouse.machinery.field_errors import aggregate
 from pilothouse.machinery.go_quote import quote
 from pilothouse.machinery.gvk import GroupResource
@@ -74,7 +75,7 @@ async def check_binding(
     resource: str,
     namespace: str = "",
 ) -> None:
-    """Check a create (``old`` is None) or update of a binding. Raises StatusError: 403, or 404 for a missing role."""
+    """Check a create (``old`` is None) or update of a binding. Raises StatusError: 400, 403 or 404."""
     if SYSTEM_MASTERS in user.groups or (old is not None and only_collector_fields_change(binding, old)):
         return
     reference = binding.get("roleRef") or {}
@@ -96,7 +97,10 @@ async def check_binding(
     except LookupError as error:
         if kind not in ("ClusterRole", "Role"):
             raise errors.generic(str(error.args[0])) from None
-        # kube-apiserver looks the role up in the name of the binding's resource.
+        # kube-apiserver looks the role up where roles are stored, in the name of the binding's resource.
+        if kind == "Role" and not namespace:
+            raise errors.bad_request("Namespace parameter required.") from None
+        check_looked_up(role_name)
         raise errors.not_found(GroupResource(GROUP, resource), role_name) from None
     refusal = await describe_escalation(user, index, rules, resource, namespace)
     if refusal:

@@ -20,8 +20,10 @@ _GROUP: Final = "apiregistration.k8s.io"
 
 
 def proxying(context: HookContext) -> Iterator[PostStartHook]:
-    """The certificate that this server shows to others can be used, and is renewed."""
+    """The certificate that this server shows to others can be used, and is renewed; where it has one."""
     flags = context.options.control_plane
+    if not (flags.proxy_client_cert_file and flags.proxy_client_key_file):
+        return
 
     def renew() -> None:
         context.aggregation.renew()

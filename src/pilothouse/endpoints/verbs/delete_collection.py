@@ -19,7 +19,7 @@ from pilothouse.registry.store.removal import delete_all
 
 
 async def delete_collection(scope: ResourceScope, request: APIRequest) -> Response:
-    """List, then delete each."""
+    """List, then delete each. Where an empty namespace is named, those of all are listed and none is deleted."""
     media = negotiate(request, scope.formats, transforms=scope.transforms)
     options, _ = await list_options(scope, request)
     deletion = await read_delete_options(request)
@@ -30,6 +30,8 @@ async def delete_collection(scope: ResourceScope, request: APIRequest) -> Respon
     for warning in scope.strategy.warnings_on_delete(scope.context(request), deletion.has_policy):
         request.warn(warning)
     page = await list_entries(scope.store, request.info.namespace, options)
+    if page.entries and scope.resource.namespaced and not request.info.namespace:
+        raise errors.bad_request("Namespace parameter required.")
     if scope.prepare is not None:
         await scope.prepare(page.entries)
     ctx = scope.context(request)

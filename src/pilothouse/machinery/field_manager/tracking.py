@@ -103,6 +103,7 @@ class FieldManager:
     """Tracks the fields of one kind in one version, through the main resource or one subresource.
 
     ``reset_fields`` are, by version, the fields that the strategy resets anyway, or a filter for those it does not.
+    ``dropped`` names fields that the strategy drops whatever they are: they are not validated with the object.
     ``may_mismatch`` tells that stored objects may not fit the schema, and so are looked at first. Where only others can
     convert there is ``ask`` instead of ``convert``, and what a manager is to do goes through ``waiting``.
     """
@@ -117,6 +118,7 @@ class FieldManager:
         convert: Convert | None = None,
         ask: Ask | None = None,
         may_mismatch: bool = False,
+        dropped: Callable[[str], bool] | None = None,
     ) -> None:
         self.gvk = gvk
         self.subresource = subresource
@@ -125,7 +127,7 @@ class FieldManager:
         self._schema = schema
         self._convert_object = convert
         self._ask = ask
-        self._may_mismatch = may_mismatch
+        self._may_mismatch, self._dropped = may_mismatch, dropped
         self._reset_fields = reset_fields or {}
         self._ownership = Ownership(self._convert, self._reset_fields)
         self._known = KnownUpdates()
@@ -196,7 +198,7 @@ class FieldManager:
         """Those of a new object that brings none along: whatever it has is its creator's."""
         fields = None if known is None else known.fields
         if fields is None:
-            self._check_stored(new)
+            self._check_new(None, new)
             writer = Manager(manager or "unknown", UPDATE, self.version, self.subresource)
             owners, wrote = self._owners(self.blank, new, {}, writer)
             fields = owners[writer].fields if wrote else {}
@@ -220,7 +222,7 @@ class FieldManager:
         managed = self._managed(live, new)
         if not managed.managers and live is not None and live.get("metadata", {}).get("uid"):
             return []
-        self._check_stored(new)
+        self._check_new(live, new)
         if live is not None:
             self._check_stored(live)
         self._track(live or self.blank, new, managed, manager, now)
@@ -338,6 +340,15 @@ class FieldManager:
     def _check_stored(self, obj: dict[str, Any]) -> None:
         if self._may_mismatch:
             validate(self._shape, obj, allow_duplicates=True)
+
+    def _check_new(self, live: dict[str, Any] | None, new: dict[str, Any]) -> None:
+        """What does not fit is refused later on, but for the fields that the strategy drops."""
+        self._check_stored(new)
+        if self._may_mismatch or self._dropped is None:
+            return
+        for name in filter(self._dropped, new):
+            if live is None or new[name] != live.get(name):
+                validate(self._shape, {name: new[name]}, allow_duplicates=True)
 
     def _validate_patch(self, patch: dict[str, Any]) -> None:
         try:

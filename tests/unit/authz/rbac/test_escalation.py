@@ -95,6 +95,22 @@ async def test_bindings(index):
     ) == (404, 'rolebindings.rbac.authorization.k8s.io "nope" not found')
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "namespace", "expected"),
+    [
+        ("nope", "Role", "", "Namespace parameter required."),
+        ("", "Role", "ns", "Name parameter required."),
+        ("", "ClusterRole", "", "Name parameter required."),
+        ("a/b", "ClusterRole", "ns", "Name parameter invalid: \"a/b\": may not contain '/'"),
+        ("..", "Role", "ns", "Name parameter invalid: \"..\": may not be '..'"),
+    ],
+)
+async def test_roles_that_cannot_be(index, name, kind, namespace, expected):
+    wanted, resource = bind("n", name, kind=kind), "rolebindings" if namespace else "clusterrolebindings"
+    checking = check_binding(MANAGER, RBACAuthorizer(index), index, wanted, resource=resource, namespace=namespace)
+    assert await refusal(checking) == (400, expected)
+
+
 async def test_bind_verb(index):
     held = rule(["bind"], ["clusterroles"], GROUP, resourceNames=["strong"])
     index.put("Role", {"metadata": {"name": "binder", "namespace": "ns"}, "rules": [held]})

@@ -448,3 +448,19 @@ def test_stored_objects_that_do_not_fit(known: bool) -> None:
             fields.apply(live, patch, "n", force=True, now=ONE)
         what = "failed to create typed live object (/; a.io/v1, Kind=A): .spec.old: expected string, got "
         assert caught.value.message.startswith(what)
+
+
+@pytest.mark.parametrize(("sent", "owner"), [({"a": 1}, "m"), ({"a": "old"}, "n"), ({"a": "x"}, "n")])
+def test_fields_that_are_dropped_whatever_they_are(sent: Any, owner: str) -> None:
+    """As in kube-apiserver, which looks at what was sent before it drops it: what does not fit is nobody's."""
+    spec = Shape(map=MapShape(dict, element=lambda: Shape("string")))
+    shape = Shape(map=MapShape(lambda: {"spec": spec}, element=lambda: DEDUCED))
+    gvk = GroupVersionKind("a.io", "v1", "A")
+    fields = FieldManager(shape, gvk, subresource="status", dropped="spec".__eq__)
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "a.io/v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:status": {"f:b": {}}}, "subresource": "status"}  # fmt: skip
+    live = {"spec": {"a": "old"}, "status": {"b": 1}, "metadata": {"uid": "u", "managedFields": [entry]}}
+    tracked = fields.update(live, {**live, "spec": sent, "status": {"b": 2}}, "n", ONE)["metadata"]["managedFields"]
+    assert [each["manager"] for each in tracked] == [owner]
+    new = {"spec": sent, "status": {"b": 2}, "metadata": {}}
+    assert ("managedFields" in fields.update(None, new, "n", ONE)["metadata"]) == (owner == "n")
