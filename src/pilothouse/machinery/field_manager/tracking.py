@@ -223,8 +223,6 @@ class FieldManager:
         if not managed.managers and live is not None and live.get("metadata", {}).get("uid"):
             return []
         self._check_new(live, new)
-        if live is not None:
-            self._check_stored(live)
         self._track(live or self.blank, new, managed, manager, now)
         return write_entries(managed)
 
