@@ -82,6 +82,6 @@ class KnownUpdates:
             seen.add(digest)
             return
         if len(self._known) >= _MOST:
-            del self._known[next(iter(self._known))]
+            self._known.clear()  # long updates are made in threads: in one step
         kept = ((manager, None if owned is managers.get(manager) else owned.fields) for manager, owned in left.items())
         self._known[change] = _Result(tuple(kept), wrote)
