@@ -52,7 +52,7 @@ def test_stored_objects_are_taken_into_use(server: InProcessServer) -> None:
     }
     assert server.call("POST", f"{GROUP}/prioritylevelconfigurations", level).status == 201
     assert server.call("POST", f"{GROUP}/flowschemas", schema).status == 201
-    refused = until(server, "/version?timeout=40ms", "none")
+    refused = until(server, "/version?timeout=800ms", "none")
     assert (refused.status, refused.body) == (429, b"Too many requests, please try again later.\n")
     assert refused.headers["retry-after"] == "1"
     assert refused.headers["content-type"] == "text/plain; charset=utf-8"
