@@ -634,3 +634,13 @@ def test_a_definition_in_the_group_of_definitions(server, at):
     assert server.call("GET", f"/apis/apiextensions.k8s.io/{at}/{at}s")[0] == 404
     assert server.call("DELETE", path)[0] == 200
     await_condition(lambda: server.call("GET", path)[0], lambda code: code == 404)
+
+
+@pytest.mark.parametrize("policy", ["Orphan", "Foreground", "Background"])
+def test_how_dependents_of_a_definition_are_to_go_is_not_minded(server, policy):
+    name = f"widgets.{policy.lower()}.example.com"
+    assert server.call("POST", DEFINITIONS, definition(name.partition(".")[2], version()))[0] == 201
+    _, _, marked = server.call("DELETE", f"{DEFINITIONS}/{name}?propagationPolicy={policy}&dryRun=All")
+    assert marked["metadata"]["finalizers"] == ["customresourcecleanup.apiextensions.k8s.io"]
+    assert server.call("DELETE", f"{DEFINITIONS}/{name}?propagationPolicy={policy}")[0] == 200
+    await_condition(lambda: server.call("GET", f"{DEFINITIONS}/{name}")[0], lambda code: code == 404)

@@ -275,6 +275,24 @@ def test_namespace_that_is_empty(server: Any, method: str, path: str, status: in
     assert (answered, answer["message"]) == (status, message)
 
 
+def test_a_collection_of_the_past_is_deleted(server: Any) -> None:
+    """Without a limit too, as collections are listed in pages; what came later stays."""
+    path = "/api/v1/namespaces/default/configmaps"
+
+    def make(name: str) -> str:
+        body = {"metadata": {"name": name, "labels": {"of": "the-past"}}}
+        version: str = server.call("POST", path, body)[2]["metadata"]["resourceVersion"]
+        return version
+
+    selected = f"{path}?labelSelector=of%3Dthe-past"
+    before = make("of-the-past")
+    make("of-the-present")
+    _, _, deleted = server.call("DELETE", f"{selected}&resourceVersion={before}")
+    assert [item["metadata"]["name"] for item in deleted["items"]] == ["of-the-past"]
+    left = server.call("GET", selected)[2]["items"]
+    assert [item["metadata"]["name"] for item in left] == ["of-the-present"]
+
+
 @pytest.mark.parametrize("group", ["api/v1", "apis/events.k8s.io/v1"])
 def test_events_of_both_groups_have_one_type(server: Any, group: str) -> None:
     accept = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}

@@ -57,6 +57,8 @@ class DeletionRules:
     """Deleting without a policy orphans dependents (Job)."""
     collects_garbage: bool = True
     """Deletion can cascade at all; events lose cascading finalizers."""
+    begins_by_policy: bool = True
+    """An object that begins its deletion itself gets the finalizer of the policy at once."""
     deletes_unread: bool = True
     """An object that cannot be read can be deleted for all that; a few kinds never could."""
     returns_deleted: bool = False

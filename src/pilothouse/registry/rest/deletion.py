@@ -163,7 +163,8 @@ def plan_deletion(
         if strategy.is_held(stored):
             return Plan(Outcome.PENDING, stored)
     elif strategy.begin_deletion(ctx, obj):
-        _set_finalizers(metadata, _stated_finalizers(metadata, options))
+        if strategy.deletion_rules.begins_by_policy:
+            _set_finalizers(metadata, _stated_finalizers(metadata, options))
         return Plan(Outcome.MARKED, obj, grace=options.grace_period_seconds)
     grace = options.grace_period_seconds
     if grace is not None and grace < 0:

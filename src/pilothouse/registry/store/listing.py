@@ -10,7 +10,8 @@
 A resource whose watch cache a flag switches off has no older answers: "0" is "" there, and N is brought up to date.
 
 A page ends with a token that names the revision and the next key, so that all pages together show one moment. A list
-that can hold only the object of one name (``fieldSelector=metadata.name=x``) is looked up, and is never continued.
+that can hold only the object of one name (``fieldSelector=metadata.name=x``) is looked up, and is never continued: a
+limit means nothing there.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ async def _list(store: Store, namespace: str, options: ListOptions) -> Listing:
         key = _only_key(store, namespace, options.fields)
     if version and version != "0":
         wanted = _parse(version)
-        exact = options.match == EXACT or (options.limit > 0 and not options.match)
+        exact = options.match == EXACT or (options.limit > 0 and not options.match and key is None)
         if exact:
             return await _at(store, prefix, None, wanted, options, key)
         await store.wait_for(version)

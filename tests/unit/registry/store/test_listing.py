@@ -131,6 +131,17 @@ async def test_a_list_of_one_name_is_not_continued(store: Store) -> None:
     assert (names(page), page.token, page.remaining) == (["a"], "", None)
 
 
+async def test_a_limit_does_not_make_a_version_exact_for_one_name(store: Store) -> None:
+    before = await add(store, "a")
+    await add(store, "b")
+
+    async def found(selector: str) -> list[str]:
+        options = ListOptions(fields=fields.parse(selector), version=str(before), limit=1)
+        return names(await list_entries(store, "default", options))
+
+    assert [await found("metadata.name=b"), await found("metadata.name!=a")] == [["b"], []]
+
+
 async def test_the_past_of_one_name(store: Store) -> None:
     before = await add(store, "a")
     created = await add(store, "b")

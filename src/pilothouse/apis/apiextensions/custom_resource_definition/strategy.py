@@ -62,7 +62,7 @@ class DefinitionStrategy(Strategy):
     metadata_rules = MetadataRules(standard_finalizers=False, judged_last=True, repeats_errors=True)
     generation_rules = GenerationRules(counted=True)
     update_rules = UpdateRules(allow_unconditional=False)
-    deletion_rules = DeletionRules()
+    deletion_rules = DeletionRules(begins_by_policy=False)
     subresources: ClassVar[Mapping[str, type[Strategy]]] = {"status": DefinitionStatusStrategy}
     reset_fields = ("status",)
     structured: ClassVar[bool] = True
