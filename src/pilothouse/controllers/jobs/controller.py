@@ -7,7 +7,6 @@ claim pods ─► tally ─► at its end?  yes: delete what runs
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,7 +29,7 @@ from pilothouse.controllers.jobs.tracking import Count, release_all, release_pod
 from pilothouse.controllers.jobs.verdict import is_complete, seconds_to_deadline, verdict
 from pilothouse.controllers.jobs.wakers import JobWakers
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.batches import slow_start_batch
+from pilothouse.controllers.runtime.batches import results_of, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.creation_pace import AGAIN_SECONDS, CreationPace
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
@@ -273,7 +272,7 @@ class JobController:
                 return None if isinstance(error, errors.NotFound) else error
             return None
 
-        results = await asyncio.gather(*map(delete, pods))
+        results = await results_of(pods, delete)
         deleted = [pod for pod, error in zip(pods, results, strict=True) if error is None]
         return deleted, next(filter(None, results), None)
 

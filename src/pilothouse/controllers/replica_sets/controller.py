@@ -8,14 +8,13 @@ What was asked for and is not seen yet is expected, so that nothing is created o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.replica_sets.kinds import ReplicaKind
 from pilothouse.controllers.replica_sets.ranking import pods_to_delete
-from pilothouse.controllers.runtime.batches import found_among, slow_start_batch
+from pilothouse.controllers.runtime.batches import found_among, results_of, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.creation_pace import AGAIN_SECONDS, CreationPace
 from pilothouse.controllers.runtime.expectations import UIDExpectations
@@ -236,7 +235,7 @@ class ReplicaController:
                 return None if isinstance(error, errors.NotFound) else error
             return None
 
-        failures = [error for error in await asyncio.gather(*map(delete, chosen)) if error is not None]
+        failures = [error for error in await results_of(chosen, delete) if error is not None]
         return failures[0] if failures else None
 
     def _related(self, owner: Object) -> list[Object]:
