@@ -44,6 +44,32 @@ async def test_a_full_disk() -> None:
                 await asyncio.sleep(0.05)
 
 
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_store_that_is_taken_away(suffix: str, replaced: bool) -> None:
+    """What would be written into files that nobody finds again is refused, until they are back."""
+    async with InProcessServer() as server:
+        file = server.data_dir / f"store.db{suffix}"
+        away = server.data_dir / "away"
+        assert (await server.request("POST", MAPS, config_map("before", 10))).status == 201
+        file.rename(away)
+        if replaced:
+            file.write_bytes(b"")
+        async with asyncio.timeout(120):
+            while (ready := await server.request("GET", "/readyz")).status != 500:
+                await asyncio.sleep(0.05)
+        assert b"failed" in ready.body
+        refused = await server.request("POST", MAPS, config_map("during", 10))
+        assert (refused.status, str(server.data_dir) in refused.body.decode()) == (500, False)
+        assert "removed or replaced" in refused.json["message"]
+        assert (await server.request("GET", f"{MAPS}/before")).status == 200
+        away.rename(file)
+        async with asyncio.timeout(120):
+            while (await server.request("GET", "/readyz")).status != 200:
+                await asyncio.sleep(0.05)
+        assert (await server.request("POST", MAPS, config_map("after", 10))).status == 201
+
+
 async def test_a_disk_that_takes_nothing() -> None:
     """Probes see it from the first write that fails, for as long as nothing can be written; reads go on."""
     async with InProcessServer() as server:

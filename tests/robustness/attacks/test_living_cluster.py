@@ -217,3 +217,27 @@ def test_pods_of_many_ports_on_the_host(living: Victim, namespace: str) -> None:
             numbers = range(1, 6_001)
             ports = [{"containerPort": number, "hostPort": number, "hostIP": address} for number in numbers]
             run_pod(living, namespace, name, containers=[{"name": "c", "image": "i", "ports": ports}])
+
+
+def test_very_many_pods_that_fit_nowhere(living: Victim, namespace: str) -> None:
+    """Each was tried before the pods of others, and again whenever any pod went; the log had a line of each try."""
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "nodeSelector": {"no": "where"}}}
+    spec = {"replicas": 2_000_000_000, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    other = settle_in(living, "beside-pods-that-fit-nowhere")
+    with living.attacked("two thousand million replicas that fit nowhere", allowance=192 << 20):
+        create(living, path, "apps/v1", "Deployment", "many", spec=spec)
+        for number in range(10):
+            run_pod(living, other, f"p{number}")
+            assert living.call("DELETE", f"{CORE}/{other}/pods/p{number}?gracePeriodSeconds=0").status == 200
+    assert living.call("DELETE", f"{path}/many?propagationPolicy=Background").status == 200
+
+
+def test_services_that_select_the_same_pods(living: Victim, namespace: str) -> None:
+    """All were held against each pod that changed, for both kinds of endpoints."""
+    for number in range(600):
+        spec = {"ports": [{"port": 80}], "selector": {"a": "b"}, "clusterIP": "None"}
+        create(living, f"{CORE}/{namespace}/services", "v1", "Service", f"s{number}", spec=spec)
+    with living.attacked("600 services of the same pods", allowance=96 << 20):
+        for number in range(5):
+            run_pod(living, namespace, f"p{number}")

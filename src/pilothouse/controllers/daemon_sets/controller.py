@@ -7,14 +7,13 @@ A round sees all that the round before has done, or waits for it.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from pilothouse.controllers.daemon_sets.backoff import FailedPodBackoff
 from pilothouse.controllers.daemon_sets.placement import HASH, Placement, by_node, make_pod
 from pilothouse.controllers.daemon_sets.rollout import Plan, View, plan_nodes, plan_update, status_of
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.batches import slow_start_batch
+from pilothouse.controllers.runtime.batches import results_of, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
@@ -177,7 +176,7 @@ class DaemonSetController:
             return None
 
         _, failure = await slow_start_batch(len(nodes), create)
-        failures = [each for each in await asyncio.gather(*map(delete, doomed)) if each is not None]
+        failures = [each for each in await results_of(list(doomed), delete) if each is not None]
         first = failure or (failures[0] if failures else None)
         if first is not None:
             raise first

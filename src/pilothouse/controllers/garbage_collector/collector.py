@@ -25,8 +25,10 @@ from pilothouse.controllers.runtime.client import Propagation, ResourceClient
 from pilothouse.controllers.runtime.controller import Controller, NotYet, Periodic
 from pilothouse.controllers.runtime.discovery import ServedResource
 from pilothouse.controllers.runtime.events import EventRecorder
+from pilothouse.controllers.runtime.handlers import Registration
 from pilothouse.controllers.runtime.work_queue import WorkQueue
 from pilothouse.machinery import errors
+from pilothouse.machinery.gvk import GroupVersionResource
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.supervision import Supervisor
 
@@ -47,10 +49,11 @@ class GarbageCollector:
         self._events: EventRecorder = context.recorder("garbage-collector-controller", _ACCOUNT)
         self._graph = Graph()
         self._absent = AbsentOwners(context.clock)
-        self._resources = CollectableResources(self._client, self._resource_added)
+        self._resources = CollectableResources(self._client, self._resource_added, self._resource_gone)
         self._deleting = self._controller("garbage collector", self._attempt_to_delete, 20)
         self._deleting_owned_by_many = self._controller("garbage collector, many owners", self._attempt_thoroughly, 2)
         self._orphaning = self._controller("garbage collector, orphans", self._attempt_to_orphan, 5)
+        self._following: dict[GroupVersionResource, Registration] = {}
         self._refreshing = Periodic(
             "garbage collector, kinds", self._resources.refresh, _REFRESH_SECONDS, clock=context.clock
         )
@@ -81,12 +84,24 @@ class GarbageCollector:
     def _resource_added(self, resource: ServedResource) -> None:
         gvr = resource.gvr
         api_version, kind = str(gvr.group_version), resource.kind
-        self._context.informers.of(gvr.group, gvr.version, gvr.resource).add_handler(
+        informer = self._context.informers.of(gvr.group, gvr.version, gvr.resource)
+        self._following[gvr] = informer.add_handler(
             lambda obj: self._seen(obj, api_version, kind),
             lambda old, new: self._seen(new, api_version, kind),
             self._gone,
             name="garbage collector",
         )
+
+    async def _resource_gone(self, gvr: GroupVersionResource) -> bool:
+        informers = self._context.informers
+        informer = informers.of(gvr.group, gvr.version, gvr.resource)
+        if informer.is_served or not informer.is_empty:
+            return False  # it is back already, or its last objects have yet to be told of
+        registration = self._following.pop(gvr, None)
+        if registration is not None:
+            informer.remove_handler(registration)
+        await informers.retire(gvr)
+        return True
 
     def _seen(self, obj: Object, api_version: str, kind: str) -> None:
         known = self._graph.get(obj["metadata"]["uid"])

@@ -7,7 +7,6 @@ claim pods ─► tally ─► at its end?  yes: delete what runs
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -30,8 +29,9 @@ from pilothouse.controllers.jobs.tracking import Count, release_all, release_pod
 from pilothouse.controllers.jobs.verdict import is_complete, seconds_to_deadline, verdict
 from pilothouse.controllers.jobs.wakers import JobWakers
 from pilothouse.controllers.manager.context import ControllerContext
-from pilothouse.controllers.runtime.batches import slow_start_batch
+from pilothouse.controllers.runtime.batches import results_of, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.creation_pace import AGAIN_SECONDS, CreationPace
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, is_controlled_by, recheck_owner
 from pilothouse.controllers.runtime.pod_control import PodControl, is_namespace_terminating
@@ -81,6 +81,7 @@ class JobController:
         self._pods.add_index(BY_CONTROLLER_UID)
         self._job_client, self._pod_client = client.of("batch", "v1", "jobs"), client.of("", "v1", "pods")
         self._events = context.recorder(_NAME, _NAME)
+        self._pace = CreationPace(self._pods, context.clock)
         self._control = PodControl(client, self._events)
         self._memory = JobMemory(context.clock)
         self._orphans = OrphanRelease(self._jobs, self._pods, self._pod_client, context.clock)
@@ -208,7 +209,10 @@ class JobController:
             return
         missing = wanted - round.active - (round.terminating if waits_for_failed(job) else 0)
         if missing > 0:
-            await self._create(round, min(missing, _BURST))
+            allowed = self._pace.allow(round.key[0], min(missing, _BURST))
+            if allowed < min(missing, _BURST):
+                round.look_again(AGAIN_SECONDS)
+            await self._create(round, allowed)
 
     async def _create(self, round: _Round, count: int) -> None:
         indexes = await self._indexes_to_create(round, count)
@@ -268,7 +272,7 @@ class JobController:
                 return None if isinstance(error, errors.NotFound) else error
             return None
 
-        results = await asyncio.gather(*map(delete, pods))
+        results = await results_of(pods, delete)
         deleted = [pod for pod, error in zip(pods, results, strict=True) if error is None]
         return deleted, next(filter(None, results), None)
 

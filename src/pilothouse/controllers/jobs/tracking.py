@@ -11,7 +11,6 @@ has no finalizer any more is counted.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -20,6 +19,7 @@ from pilothouse.controllers.jobs.indexes import Indexes, index_of
 from pilothouse.controllers.jobs.policies import judge
 from pilothouse.controllers.jobs.specs import FINALIZER, has_failed, is_indexed, is_tracked
 from pilothouse.controllers.jobs.tally import Tally
+from pilothouse.controllers.runtime.batches import results_of
 from pilothouse.controllers.runtime.client import ResourceClient
 from pilothouse.machinery import errors
 from pilothouse.machinery.objects import Object
@@ -190,6 +190,6 @@ async def release_all(pods: ResourceClient, chosen: Sequence[Object]) -> tuple[s
             return error
         return None
 
-    results = await asyncio.gather(*map(release, chosen))
+    results = await results_of(chosen, release)
     done = {pod["metadata"]["uid"] for pod, error in zip(chosen, results, strict=True) if error is None}
     return done, next(filter(None, results), None)

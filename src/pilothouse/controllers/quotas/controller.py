@@ -22,6 +22,7 @@ from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.quotas.kinds import QuotaKind, QuotaKinds
 from pilothouse.controllers.quotas.usage import has_changed, usage_of
 from pilothouse.controllers.runtime.controller import Controller, Periodic
+from pilothouse.controllers.runtime.handlers import Registration
 from pilothouse.controllers.runtime.indexer import Key, copy_of, key_of
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.machinery import errors
@@ -105,7 +106,7 @@ class QuotaController:
         for quota in self._quotas.lister.list():
             self._count(quota)
 
-    def _watch(self, kind: QuotaKind, informer: Informer) -> None:
+    def _watch(self, kind: QuotaKind, informer: Informer) -> Registration:
         evaluator = kind.evaluator
 
         def changed(old: Object, new: Object) -> None:
@@ -119,7 +120,7 @@ class QuotaController:
                     self._count(quota)
 
         counts_only = type(evaluator) is Evaluator
-        informer.add_handler(on_update=None if counts_only else changed, on_delete=gone, name=_ACCOUNT)
+        return informer.add_handler(on_update=None if counts_only else changed, on_delete=gone, name=_ACCOUNT)
 
     # Reconciling
 

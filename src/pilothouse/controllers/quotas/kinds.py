@@ -15,6 +15,7 @@ from pilothouse.admission.quota.pods import PodEvaluator
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.client import Client
 from pilothouse.controllers.runtime.discovery import discover
+from pilothouse.controllers.runtime.handlers import Registration
 from pilothouse.controllers.runtime.informer import Informer
 from pilothouse.machinery.gvk import GroupResource, GroupVersionResource
 from pilothouse.machinery.objects import Object
@@ -55,7 +56,7 @@ class QuotaKinds:
     """All kinds that are served. ``on_watched`` hears of a kind when its informer is first needed."""
 
     def __init__(
-        self, context: ControllerContext, client: Client, on_watched: Callable[[QuotaKind, Informer], None]
+        self, context: ControllerContext, client: Client, on_watched: Callable[[QuotaKind, Informer], Registration]
     ) -> None:
         self._informers, self._client, self._on_watched = context.informers, client, on_watched
         self._special: dict[GroupResource, Evaluator] = {
@@ -69,7 +70,7 @@ class QuotaKinds:
             ),
         }
         self._kinds: dict[GroupResource, QuotaKind] = {}
-        self._watched: dict[GroupResource, Informer] = {}
+        self._watched: dict[GroupResource, tuple[GroupVersionResource, Informer, Registration]] = {}
 
     def _listed(self, *gvr: Any) -> ListedObjects:
         return ListedObjects(lambda: self._informers.of(*gvr))
@@ -84,7 +85,16 @@ class QuotaKinds:
                 kinds[resource] = QuotaKind(each.gvr, self._special.get(resource) or Evaluator(resource))
         changed = kinds.keys() != self._kinds.keys()
         self._kinds = kinds
+        await self._forget_unserved()
         return changed
+
+    async def _forget_unserved(self) -> None:
+        for resource in [each for each in self._watched if each not in self._kinds]:
+            gvr, informer, registration = self._watched[resource]
+            if informer.is_empty and not informer.is_served:
+                del self._watched[resource]
+                informer.remove_handler(registration)
+                await self._informers.retire(gvr)
 
     @property
     def are_known(self) -> bool:
@@ -97,9 +107,10 @@ class QuotaKinds:
 
     def _watch(self, kind: QuotaKind) -> Informer:
         resource = kind.gvr.group_resource
-        informer = self._watched.get(resource)
-        if informer is None:
-            gvr = kind.gvr
-            informer = self._watched[resource] = self._informers.of(gvr.group, gvr.version, gvr.resource)
-            self._on_watched(kind, informer)
+        known = self._watched.get(resource)
+        if known is not None:
+            return known[1]
+        gvr = kind.gvr
+        informer = self._informers.of(gvr.group, gvr.version, gvr.resource)
+        self._watched[resource] = gvr, informer, self._on_watched(kind, informer)
         return informer

@@ -8,15 +8,15 @@ What was asked for and is not seen yet is expected, so that nothing is created o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.replica_sets.kinds import ReplicaKind
 from pilothouse.controllers.replica_sets.ranking import pods_to_delete
-from pilothouse.controllers.runtime.batches import found_among, slow_start_batch
+from pilothouse.controllers.runtime.batches import found_among, results_of, slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.creation_pace import AGAIN_SECONDS, CreationPace
 from pilothouse.controllers.runtime.expectations import UIDExpectations
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, ORPHANS, SELECTOR, Key, key_of
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, controller_reference, recheck_owner
@@ -58,6 +58,7 @@ class ReplicaController:
         self._pods.add_index(ORPHANS)
         self._owner_client = client.of(kind.group, "v1", kind.resource)
         self._pod_client = client.of("", "v1", "pods")
+        self._pace = CreationPace(self._pods, context.clock)
         self._control = PodControl(client, context.recorder(kind.controller, kind.account))
         self._expected: UIDExpectations[Key] = UIDExpectations(context.clock)
         self._controller: Controller[Key] = Controller(
@@ -190,10 +191,16 @@ class ReplicaController:
     async def _manage(self, key: Key, owner: Object, pods: Sequence[Object]) -> errors.StatusError | None:
         wanted = owner["spec"].get("replicas", 1)
         if len(pods) < wanted:
-            return await self._create(key, owner, min(_BURST, wanted - len(pods)))
+            return await self._create_allowed(key, owner, wanted - len(pods))
         if len(pods) > wanted:
             return await self._delete(key, owner, pods, min(_BURST, len(pods) - wanted))
         return None
+
+    async def _create_allowed(self, key: Key, owner: Object, missing: int) -> errors.StatusError | None:
+        allowed = self._pace.allow(key[0], min(_BURST, missing))
+        if allowed < min(_BURST, missing):
+            self._controller.queue.add_after(key, AGAIN_SECONDS)
+        return await self._create(key, owner, allowed) if allowed else None
 
     async def _create(self, key: Key, owner: Object, count: int) -> errors.StatusError | None:
         self._expected.expect_creations(key, count)
@@ -228,7 +235,7 @@ class ReplicaController:
                 return None if isinstance(error, errors.NotFound) else error
             return None
 
-        failures = [error for error in await asyncio.gather(*map(delete, chosen)) if error is not None]
+        failures = [error for error in await results_of(chosen, delete) if error is not None]
         return failures[0] if failures else None
 
     def _related(self, owner: Object) -> list[Object]:

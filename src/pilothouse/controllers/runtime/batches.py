@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from pilothouse.net.work_turns import work_turns
 
 T = TypeVar("T")
+R = TypeVar("R")
 _LARGEST: Final = 64
 _LOOKED_AT: Final = 1_000
 
@@ -38,6 +39,14 @@ async def slow_start_batch(
             return done, first
         size = min(2 * size, _LARGEST, count - begun)
     return done, None
+
+
+async def results_of(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
+    """Do something for each, some at once; what came of each. A failure ends it."""
+    results: list[R] = []
+    for start in range(0, len(items), _LARGEST):
+        results += await asyncio.gather(*map(work, items[start : start + _LARGEST]))
+    return results
 
 
 async def attempt_all(items: Iterable[T], work: Callable[[T], Awaitable[object]]) -> None:

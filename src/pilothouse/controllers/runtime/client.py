@@ -25,7 +25,7 @@ from pilothouse.authn.loopback import (
     controller_user,
 )
 from pilothouse.controllers.runtime.call_turns import CallTurns
-from pilothouse.controllers.runtime.transport import Watch, call, carry_out, make_request
+from pilothouse.controllers.runtime.transport import Watch, call, make_request
 from pilothouse.filters.types import Handler
 from pilothouse.machinery.objects import Object
 from pilothouse.machinery.user import User
@@ -97,12 +97,6 @@ class Client:
             headers[b"content-type"] = content_type
         return await call(self._handler, make_request(self._connection, method, path, query or {}, headers, data))
 
-    async def delete_all(self, path: str, query: Mapping[str, str], options: Object) -> None:
-        """Delete what is at a path. What was there is not told: it may be more than anybody wants to read."""
-        headers = {b"user-agent": self._agent, b"accept": _METADATA, b"content-type": b"application/json"}
-        made = make_request(self._connection, "DELETE", path, query, headers, orjson.dumps(options))
-        await carry_out(self._handler, made)
-
     def watch(self, path: str, query: Mapping[str, str]) -> Watch:
         """Open a watch when its block is entered."""
         headers = {b"user-agent": self._agent, b"accept": b"application/json"}
@@ -165,7 +159,7 @@ class ResourceClient:
                 continue_token=token,
                 metadata_only=metadata_only,
             )
-            for item in page["items"]:
+            for item in page["items"] or ():
                 yield item
             token = page["metadata"].get("continue") or ""
             if not token:
@@ -225,10 +219,15 @@ class ResourceClient:
         grace_seconds: int | None = None,
         propagation: Propagation | None = None,
     ) -> None:
-        """Delete all objects that the selectors match."""
-        query = _present(labelSelector=label_selector, fieldSelector=field_selector)
+        """Delete all objects that the selectors match, page by page: very many take longer than a request may."""
+        query = _present(labelSelector=label_selector, fieldSelector=field_selector) | {"limit": str(_PAGE)}
         options = _delete_options("", "", grace_seconds, propagation)
-        await self._client.delete_all(self.path(namespace), query, options)
+        token: str | None = ""
+        while token is not None:
+            page = await self._client.request(
+                "DELETE", self.path(namespace), query | _present(**{"continue": token}), options, accept=_METADATA
+            )
+            token = (page.get("metadata") or {}).get("continue") or None
 
     def watch(
         self,

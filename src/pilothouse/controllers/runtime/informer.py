@@ -221,6 +221,22 @@ class Informer:
         """Begin to follow the objects, until the supervisor is closed."""
         self._running = supervisor.run(f"informer of {self.name}", self._run)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that was told of has gone, and that was told of too."""
+        return not any(self._entries.values())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to follow, nothing left to tell of, and nobody to tell."""
+        return self.is_empty and not self.is_served and not self._registrations
+
+    async def stop(self) -> None:
+        """Follow nothing any more, until it is started again."""
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
+
     def look_again(self) -> None:
         """The resource may be served now, or served differently."""
         self._served.set()

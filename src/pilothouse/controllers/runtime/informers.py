@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from pilothouse.controllers.runtime.clock import SYSTEM, Clock
 from pilothouse.controllers.runtime.index_gate import IndexGate
@@ -43,6 +44,8 @@ class InformerFactory:
     def __init__(self, find_source: FindSource, supervisor: Supervisor, clock: Clock = SYSTEM) -> None:
         self._find_source, self._supervisor, self._clock = find_source, supervisor, clock
         self._informers: dict[_What, Informer] = {}
+        self._retired: WeakValueDictionary[_What, Informer] = WeakValueDictionary()
+        """Those of resources that went, for as long as somebody still has them."""
         self._started = False
         self._gate = IndexGate()
         self._failures = Counter(
@@ -53,11 +56,29 @@ class InformerFactory:
         """The informer of a resource; of one namespace, or one object, where nobody needs more than that."""
         what = _What(GroupVersionResource(group, version, resource), namespace, name)
         informer = self._informers.get(what)
-        if informer is None:
-            informer = self._informers[what] = self._make(what)
-            if self._started:
-                informer.start(self._supervisor)
+        return self._begin(what, self._retired.get(what) or self._make(what)) if informer is None else informer
+
+    def _begin(self, what: _What, informer: Informer) -> Informer:
+        self._informers[what] = informer
+        self._retired.pop(what, informer)
+        if self._started:
+            informer.start(self._supervisor)
         return informer
+
+    async def retire(self, gvr: GroupVersionResource) -> bool:
+        """Keep nothing of a resource that is not served any more, if nobody follows it; whether that is so.
+
+        Should it come back, whoever still has the informer finds it at work again.
+        """
+        what = _What(gvr, "", "")
+        informer = self._informers.get(what)
+        if informer is None:
+            return True
+        if not informer.is_idle:
+            return False
+        self._retired[what] = self._informers.pop(what)
+        await informer.stop()
+        return True
 
     def start(self) -> None:
         """Let all informers begin. Starting twice does nothing."""
@@ -76,6 +97,10 @@ class InformerFactory:
         for what, informer in self._informers.items():
             if what.gvr.group_version == gv:
                 informer.look_again()
+        if version is not None:
+            for what, informer in [*self._retired.items()]:
+                if what.gvr.group_version == gv:
+                    self._begin(what, informer)
 
     def not_synced(self) -> list[str]:
         """The served resources whose informers do not know all objects yet."""

@@ -66,13 +66,6 @@ async def call(handler: Handler, request: APIRequest) -> Object:
     return await _read(response, body)
 
 
-async def carry_out(handler: Handler, request: APIRequest) -> None:
-    """Have something done whose answer nobody reads. Raises the ``StatusError`` of a refusal."""
-    response = await _answer(handler, request)
-    if response.status >= 400:
-        await _read(response, response.body)
-
-
 async def _collect(stream: Callable[[BodyWriter], Awaitable[None]]) -> bytes:
     """All of a body that comes bit by bit: what an aggregated server answers is passed on as it arrives."""
     pieces = _Pieces()

@@ -17,6 +17,7 @@ from typing import Final
 from pilothouse.controllers.manager.context import ControllerContext
 from pilothouse.controllers.runtime.batches import slow_start_batch
 from pilothouse.controllers.runtime.controller import Controller
+from pilothouse.controllers.runtime.creation_pace import AGAIN_SECONDS, CreationPace
 from pilothouse.controllers.runtime.indexer import BY_CONTROLLER_UID, SELECTOR, Key, key_of, read_selector, working_copy
 from pilothouse.controllers.runtime.own_writes import OwnWrites
 from pilothouse.controllers.runtime.owners import ControllerRefClaim, controller_of, owners_to_wake, recheck_owner
@@ -80,6 +81,7 @@ class StatefulSetController:
         self._sets.add_reading(SELECTOR, read_selector)
         self._pods = context.informers.of("", "v1", "pods")
         self._pods.add_index(BY_CONTROLLER_UID)
+        self._pace = CreationPace(self._pods, context.clock)
         claims = context.informers.of("", "v1", "persistentvolumeclaims")
         revisions = context.informers.of("apps", "v1", "controllerrevisions")
         self._set_client, self._pod_client = client.of("apps", "v1", "statefulsets"), client.of("", "v1", "pods")
@@ -172,7 +174,9 @@ class StatefulSetController:
 
         wanted = replicas_of(stateful_set)
         absent = (ordinal for ordinal in range(first, first + wanted) if ordinal not in there)
-        new = {ordinal: missing(ordinal) for ordinal in islice(absent, _NEW_A_ROUND)}
+        count = min(_NEW_A_ROUND, wanted - len(there))
+        allowed = self._pace.allow(stateful_set["metadata"]["namespace"], count) if count > 0 else 0
+        new = {ordinal: missing(ordinal) for ordinal in islice(absent, allowed)}
         replicas = there | new
         condemned = [pod for pod in pods if not is_wanted(stateful_set, pod) and ordinal_of(pod) >= 0]
         return _Round(
@@ -181,6 +185,7 @@ class StatefulSetController:
             wanted - len(replicas),
             sorted(condemned, key=ordinal_of, reverse=True),
             self._clock.now(),
+            AGAIN_SECONDS if allowed < count else None,
         )
 
     async def _act(self, round: _Round, update: str) -> Exception | None:

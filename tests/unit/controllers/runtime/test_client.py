@@ -196,3 +196,19 @@ async def test_an_answer_that_comes_bit_by_bit() -> None:
 
     client = LoopbackClients(handle).api_server()
     assert await client.request("GET", "/apis/metrics.k8s.io/v1beta1/pods") == {"kind": "PodMetricsList", "items": []}
+
+
+async def test_a_large_collection_is_deleted_page_by_page(clients: LoopbackClients) -> None:
+    """With what stays because of its finalizers among it; nothing is read but metadata."""
+    maps = clients.api_server().of("", "v1", "configmaps")
+    for number in range(1_100):
+        held = {"finalizers": ["example.com/held"]} if number % 100 == 0 else {}
+        await maps.create(config_map(f"m{number:04}", **held))
+    await maps.delete_collection("default", field_selector="metadata.name!=kube-root-ca.crt")
+    left = [item async for item in maps.items("default", metadata_only=True)]
+    assert [item["metadata"]["name"] for item in left if item["metadata"].get("finalizers")] == [
+        f"m{number:04}" for number in range(0, 1_100, 100)
+    ]
+    assert len(left) <= 12
+    assert not any("data" in item for item in left)
+    assert [item async for item in maps.items("nowhere", metadata_only=True)] == []

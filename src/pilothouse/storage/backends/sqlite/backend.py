@@ -27,6 +27,7 @@ from pilothouse.storage.backends.sqlite import compaction
 from pilothouse.storage.backends.sqlite.clock import StoreClock
 from pilothouse.storage.backends.sqlite.damage import ADVICE, examine
 from pilothouse.storage.backends.sqlite.known_log import Outcome
+from pilothouse.storage.backends.sqlite.placement import Placement
 from pilothouse.storage.backends.sqlite.readers import Readers
 from pilothouse.storage.backends.sqlite.reading import count_keys, read_history, read_key, read_page
 from pilothouse.storage.backends.sqlite.retention import Retention, RetentionClock
@@ -68,13 +69,15 @@ class SQLiteBackend:
         self._readers: Readers | None = None
         self._upkeep: Supervised | None = None
         self._seen_revision = 0
+        self._placement = Placement(path)
+        self._misplaced = ""
 
     @property
     def error(self) -> str:
         """Why the store cannot be used just now; empty if it can."""
         if self._writer is None:
             return "the store is not open"
-        return self._writer.log.trouble
+        return self._misplaced or self._writer.log.trouble
 
     @property
     def is_open(self) -> bool:
@@ -87,6 +90,8 @@ class SQLiteBackend:
         writer = Writer(self._path, loop, self._deliver, self._clock, self._poll_seconds)
         self._revision = await writer.start()
         self._writer = writer
+        self._placement = Placement(self._path)
+        self._misplaced = self._placement.look()
         self._readers = Readers(self._path, loop, self._reader_count)
         if self._upkeep_seconds > 0:
             self._upkeep = self._supervisor.run("upkeep of the store", self._keep_up)
@@ -182,9 +187,17 @@ class SQLiteBackend:
                 await aside(self._examine)
             await asyncio.sleep(self._upkeep_seconds)
             try:
+                await self._look_for_files()
                 await self.maintain()
             except StorageError as error:
                 logger.warning("upkeep of %s failed and will be tried again: %s", self._path, error)
+
+    async def _look_for_files(self) -> None:
+        """Nothing is written where it would be lost."""
+        found = await self._read(lambda connection: self._placement.look())
+        if found and not self._misplaced:
+            logger.error("%s: %s; nothing is written until it is back, or after a restart", self._path, found)
+        self._misplaced = found
 
     def _examine(self) -> None:
         """Look through the whole file, and say what is wrong with it."""
@@ -206,6 +219,8 @@ class SQLiteBackend:
                 write.key.encode()
             except UnicodeEncodeError:
                 raise StorageError(f"key {write.key!a} is not valid text") from None
+        if self._misplaced:
+            raise Unavailable(f"{self._misplaced}: nothing was written")
         writer = self._require_writer()
         result: Prompt[int] = Prompt(loop=writer.loop)  # which a future would have to ask the system for
         write.result = result
