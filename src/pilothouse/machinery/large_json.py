@@ -95,15 +95,38 @@ def dumps(value: Any) -> bytes:
     return writer.written()
 
 
+def dumps_short(value: Any, most: int) -> bytes | None:
+    """What ``dumps`` gives, where that is no longer; of a long value hardly more is made."""
+    if _get_running_loop() is not None:
+        written = orjson.dumps(value)
+        return written if len(written) <= most else None
+    writer = _Writer(most)
+    try:
+        writer.write(value)
+    except _TooLong:
+        return None
+    return writer.written()
+
+
+class _TooLong(Exception):
+    """More was written than is wanted."""
+
+
 class _Writer:
     """Writes one value. Few containers are entered, and not deep ones: each costs a few calls."""
 
-    __slots__ = ("_add", "_enters", "_out")
+    __slots__ = ("_add", "_enters", "_most", "_out")
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self._enters = _MOST_ENTERED
         self._out = BytesIO()  # what is written is in memory once, which pieces and what they are joined to is not
-        self._add = self._out.write
+        self._most = most
+        self._add = self._out.write if most is None else self._add_within
+
+    def _add_within(self, piece: bytes) -> int:
+        if self._most is not None and self._out.tell() + len(piece) > self._most:
+            raise _TooLong
+        return self._out.write(piece)
 
     def written(self) -> bytes:
         """The bytes so far."""

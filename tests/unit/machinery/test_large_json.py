@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import tracemalloc
 from types import SimpleNamespace
 from typing import Any
 
@@ -192,3 +194,23 @@ def test_what_is_no_json_is_refused() -> None:
     for wrong in ({1: 2}, {"a": {1: 2}}, {"a": object()}, [{"a": "\ud800"}]):
         with pytest.raises(orjson.JSONEncodeError):
             large_json.dumps(wrong)
+
+
+@pytest.mark.parametrize("aside", [False, True])
+async def test_long_values_are_not_written_to_find_that_they_are(aside: bool) -> None:
+    def write(value: Any, most: int) -> bytes | None:
+        return large_json.dumps_short(value, most)
+
+    long: Any = {"a": {f"k{number}": {} for number in range(100_000)}}
+    short: Any = {"a": [1, {"b": "c"}]}
+    for value in (long, short):
+        whole = orjson.dumps(value)
+        for most in (10, len(whole) - 1, len(whole)):
+            written = await asyncio.to_thread(write, value, most) if aside else write(value, most)
+            assert written == (whole if most == len(whole) else None)
+    if aside:
+        tracemalloc.start()
+        assert await asyncio.to_thread(write, long, 8192) is None
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 256 * 1024

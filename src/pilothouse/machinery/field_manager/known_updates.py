@@ -57,10 +57,10 @@ class KnownUpdates:
                 return None
             sets.append(owned.fields)
         try:
-            written = large_json.dumps(sets)
+            written = large_json.dumps_short(sets, _LARGEST)
         except orjson.JSONEncodeError:
             return None
-        return Change(written, tuple(managers), writer) if len(written) <= _LARGEST else None
+        return None if written is None else Change(written, tuple(managers), writer)
 
     def recall(self, change: Change, managers: Managers, version: str) -> tuple[Managers, bool] | None:
         """Who owns what after the change, and whether the writer owns something by it; None if that is not known."""
