@@ -275,6 +275,17 @@ def test_namespace_that_is_empty(server: Any, method: str, path: str, status: in
     assert (answered, answer["message"]) == (status, message)
 
 
+def test_an_address_gets_no_letters_from_a_prefix(server: Any) -> None:
+    path = "/apis/networking.k8s.io/v1/ipaddresses"
+    body = {"metadata": {"generateName": "10.0.99.7"}, "spec": {"parentRef": {"resource": "services", "name": "a"}}}
+    assert server.call("POST", path, body)[2]["metadata"]["name"] == "10.0.99.7"
+    status, _, answer = server.call("POST", path, body)
+    assert (status, answer["reason"]) == (409, "AlreadyExists")
+    body["metadata"]["generateName"] = "a"
+    assert server.call("POST", path, body)[2]["details"]["name"] == "a"
+    assert server.call("DELETE", f"{path}/10.0.99.7")[0] == 200
+
+
 def test_a_collection_of_the_past_is_deleted(server: Any) -> None:
     """Without a limit too, as collections are listed in pages; what came later stays."""
     path = "/api/v1/namespaces/default/configmaps"

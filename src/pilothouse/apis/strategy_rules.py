@@ -45,6 +45,8 @@ class MetadataRules:
     """``validate_name`` takes anything; then a name need only fit into a path, if nothing else is wrong."""
     judges_prefix_on_update: bool = False
     """Updates too hold metadata.generateName to ``validate_name``; elsewhere it need only fit into a path."""
+    adds_letters: bool = True
+    """A generateName gets random letters at its end; otherwise it is the name (addresses)."""
     repeats_errors: bool = False
     """An error found twice is listed twice, as for the few kinds of which no rules are declared."""
 

@@ -34,7 +34,7 @@ def _parent_cell(obj: Object) -> str:
 class IPAddressStrategy(Strategy):
     """An address and whom it belongs to, which never changes."""
 
-    metadata_rules = MetadataRules(judges_prefix_on_update=True)
+    metadata_rules = MetadataRules(judges_prefix_on_update=True, adds_letters=False)
     validate_name = staticmethod(name_is_ip)
     columns = (
         NAME,

@@ -128,7 +128,9 @@ class Store(StoreReader):
         """Find a free name. The object is checked once: names that differ in a suffix are equally valid."""
         for attempt in range(_NAME_ATTEMPTS):
             metadata = obj["metadata"]
-            metadata["name"] = generate_name(metadata["generateName"], self._random)
+            metadata["name"] = prefix = metadata["generateName"]
+            if self.strategy.metadata_rules.adds_letters:
+                metadata["name"] = generate_name(prefix, self._random)
             try:
                 return await self._create_once(ctx, obj, validate, checked=attempt > 0)
             except KeyExists:
