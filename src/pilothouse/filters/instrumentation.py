@@ -50,7 +50,8 @@ def with_instrumentation(following: Handler, metrics: RequestMetrics) -> Handler
             if request.weight and info.is_resource and key[0] not in _READS:
                 metrics.observe_body(info, request.weight)
             seconds = clock() - started
-            observe(key, code, seconds, size, request.queued_seconds, validation)
+            nowhere = info.fitting is None
+            observe(key, code, seconds, size, request.queued_seconds, validation, leads_nowhere=nowhere)
             if size is None and response is not None and response.parts is not None:
                 response.parts = _counted(response.parts, partial(metrics.observe_size, key))
             if request.removed_release is not None:

@@ -92,6 +92,8 @@ class RequestMetrics:
         size: int | None = 0,
         queued: float = 0.0,
         validation: str | None = None,
+        *,
+        leads_nowhere: bool = False,
     ) -> None:
         """One request is done. Paths that lead nowhere are counted together: clients can think of too many.
 
@@ -100,7 +102,7 @@ class RequestMetrics:
         """
         series = self._known.get(key)
         if series is None:
-            if code in _NOWHERE or len(self._known) >= MAX_HISTOGRAMS:
+            if (leads_nowhere and code in _NOWHERE) or len(self._known) >= MAX_HISTOGRAMS:
                 key = (key[0], "", "", "", "", "", "")
             series = self._known.get(key) or self._make_series(key)
         count = series.counts.get(code)

@@ -65,6 +65,14 @@ async def test_an_answer_of_unknown_length_is_as_long_as_what_was_taken_of_it(as
     assert found["apiserver_response_sizes_sum", "LIST", "pods", ""] == size
 
 
+async def test_what_an_endpoint_does_not_find_is_counted_as_its_own(ask: Ask) -> None:
+    metrics = RequestMetrics()
+    request = ask("GET", "/api/v1/namespaces/a/pods/x")
+    request.info.fitting = "endpoint"
+    await with_instrumentation(answering(404), metrics)(request)
+    assert samples(metrics)["apiserver_request_total", "GET", "pods", "404"] == 1
+
+
 async def test_paths_that_lead_nowhere_are_counted_together(ask: Ask) -> None:
     metrics = RequestMetrics()
     for number in range(50):
