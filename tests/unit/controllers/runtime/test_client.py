@@ -212,3 +212,15 @@ async def test_a_large_collection_is_deleted_page_by_page(clients: LoopbackClien
     assert len(left) <= 12
     assert not any("data" in item for item in left)
     assert [item async for item in maps.items("nowhere", metadata_only=True)] == []
+
+
+async def test_pages_of_a_collection_are_deleted_until_the_last() -> None:
+    asked: list[str] = []
+
+    async def handle(request: APIRequest) -> Response:
+        asked.append(f"{request.method} {request.path}?{request.line.query}")
+        return Response(200, b'{"metadata": {"continue": "more"}}' if len(asked) == 1 else b'{"metadata": {}}')
+
+    await LoopbackClients(handle).api_server().of("", "v1", "pods").delete_collection("default")
+    path = "DELETE /api/v1/namespaces/default/pods?limit=500"
+    assert asked == [path, f"{path}&continue=more"]
