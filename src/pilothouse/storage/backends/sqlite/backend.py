@@ -90,9 +90,9 @@ class SQLiteBackend:
         writer = Writer(self._path, loop, self._deliver, self._clock, self._poll_seconds)
         self._revision = await writer.start()
         self._writer = writer
-        self._placement = Placement(self._path)
-        self._misplaced = self._placement.look()
         self._readers = Readers(self._path, loop, self._reader_count)
+        self._placement = Placement(self._path)
+        await self._look_for_files()
         if self._upkeep_seconds > 0:
             self._upkeep = self._supervisor.run("upkeep of the store", self._keep_up)
 
