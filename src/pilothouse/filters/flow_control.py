@@ -21,6 +21,7 @@ from pilothouse.flowcontrol.controller import FlowController
 from pilothouse.flowcontrol.flows import Flow
 from pilothouse.flowcontrol.max_in_flight import MaxInFlight
 from pilothouse.flowcontrol.tickets import Ticket
+from pilothouse.flowcontrol.traffic import Traffic
 from pilothouse.machinery import errors
 from pilothouse.net import eager
 from pilothouse.net.messages import Response
@@ -58,7 +59,7 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
             if not served:
                 return turned_away(flow)
         if request.lacks_body:
-            seat = _IntermittentSeat(request, ticket, lambda: start(flow, request), request_timeout)
+            seat = _IntermittentSeat(request, ticket, lambda: start(flow, request), request_timeout, controller.traffic)
             return await _serve(request, seat, following(request))
         if request.info.verb == "watch":
             return await _serve(request, ticket, _watch(following, request, controller), watching=True)
@@ -99,14 +100,23 @@ def with_flow_control(following: Handler, controller: FlowController, request_ti
 
 
 class _IntermittentSeat:
-    """The seat of a request whose body is yet to come: given back while that is waited for, and asked for anew."""
+    """The seat of a request whose body is yet to come: given back while that is waited for, and asked for anew.
 
-    __slots__ = ("_again", "_request", "_ticket", "_timeout")
+    Without a seat it is still counted as being in flight.
+    """
+
+    __slots__ = ("_again", "_request", "_ticket", "_timeout", "_traffic")
 
     def __init__(
-        self, request: APIRequest, ticket: Ticket, again: Callable[[], Ticket | None], request_timeout: float
+        self,
+        request: APIRequest,
+        ticket: Ticket,
+        again: Callable[[], Ticket | None],
+        request_timeout: float,
+        traffic: Traffic,
     ) -> None:
         self._request, self._ticket, self._again, self._timeout = request, ticket, again, request_timeout
+        self._traffic = traffic
         request.unseated = self._wait
 
     @property
@@ -117,8 +127,13 @@ class _IntermittentSeat:
         self._ticket.release()
 
     async def _wait(self, body: Awaitable[bytes]) -> bytes:
+        kind = self._ticket.kind
         self._ticket.release()
-        found = await body
+        self._traffic.add(kind, 1, time.monotonic())
+        try:
+            found = await body
+        finally:
+            self._traffic.add(kind, -1, time.monotonic())
         ticket = self._again()
         if ticket is not None:
             self._ticket = ticket
