@@ -137,9 +137,14 @@ class Gate:
 
 @pytest.fixture
 def _all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing takes more than its time, be it that the thread has to look for cycles in a large process."""
+    """Nothing takes more than its time, be it that the thread has to look for cycles in a large process.
+
+    In lanes of their own: a thread that stands by for so long would do so in the next test, too.
+    """
     monkeypatch.setattr(workers, "_ITS_TIME", 600.0)
     monkeypatch.setattr(workers, "_ITS_WAIT", 600.0)
+    for name in ("_long", "_very_long"):
+        monkeypatch.setattr(workers, name, workers._Lane(name, 2))
 
 
 @pytest.mark.usefixtures("_all_the_time")
