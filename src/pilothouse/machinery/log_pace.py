@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-_BURST: Final = 100.0
+from pilothouse.machinery.token_bucket import TokenBucket
+
+_BURST: Final = 100
 _RATE: Final = 10.0
 _PACED: Final = ("pilothouse.controllers", "pilothouse.simulation")
 
@@ -19,18 +21,10 @@ _PACED: Final = ("pilothouse.controllers", "pilothouse.simulation")
 class _Place:
     """One line of code that logs."""
 
-    __slots__ = ("left_out", "seen", "turns")
+    __slots__ = ("bucket", "left_out")
 
-    def __init__(self, now: float) -> None:
-        self.turns, self.seen, self.left_out = _BURST, now, 0
-
-    def take(self, now: float) -> bool:
-        self.turns = min(_BURST, self.turns + (now - self.seen) * _RATE)
-        self.seen = now
-        if self.turns < 1.0:
-            return False
-        self.turns -= 1.0
-        return True
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.bucket, self.left_out = TokenBucket(_RATE, _BURST, clock), 0
 
 
 class LogPace(logging.Filter):
@@ -45,9 +39,9 @@ class LogPace(logging.Filter):
         """Whether to show a message."""
         if not record.name.startswith(_PACED):
             return True
-        now = self._clock()
-        place = self._places.setdefault((record.pathname, record.lineno), _Place(now))
-        if not place.take(now):
+        where = record.pathname, record.lineno
+        place = self._places.get(where) or self._places.setdefault(where, _Place(self._clock))
+        if not place.bucket.take():
             place.left_out += 1
             if place.left_out == 1:
                 _add(record, "more like this are left out")

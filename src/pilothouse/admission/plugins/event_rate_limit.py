@@ -15,30 +15,11 @@ from pilothouse.machinery import errors
 from pilothouse.machinery.field_errors import FieldError, Path, aggregate, invalid, not_supported
 from pilothouse.machinery.gvk import GroupResource
 from pilothouse.machinery.shapes import Struct, Text
+from pilothouse.machinery.token_bucket import TokenBucket
 
 _CACHE_SIZE: Final = 4096
 _LONGEST_KEPT: Final = 256
 Clock = Callable[[], float]
-
-
-class TokenBucket:
-    """Lets through a burst at once, and so many a second from then on."""
-
-    __slots__ = ("_burst", "_clock", "_rate", "_then", "_tokens")
-
-    def __init__(self, rate: float, burst: int, clock: Clock) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
-        self._tokens, self._then = float(burst), clock()
-
-    def take(self) -> bool:
-        """Take one token if there is one."""
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._then) * self._rate)
-        self._then = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
 
 
 class Limit:

@@ -11,7 +11,7 @@ from pilothouse.admission.environment import Environment
 from pilothouse.admission.plugins.always_deny import AlwaysDeny
 from pilothouse.admission.plugins.always_pull_images import AlwaysPullImages
 from pilothouse.admission.plugins.deny_service_external_ips import DenyServiceExternalIPs
-from pilothouse.admission.plugins.event_rate_limit import EventRateLimit, TokenBucket
+from pilothouse.admission.plugins.event_rate_limit import EventRateLimit
 from pilothouse.admission.plugins.extended_resource_toleration import ExtendedResourceToleration
 from pilothouse.admission.plugins.limit_pod_hard_anti_affinity_topology import LimitPodHardAntiAffinityTopology
 from pilothouse.admission.plugins.namespace_auto_provision import NamespaceAutoProvision
@@ -256,16 +256,6 @@ async def test_events_are_limited(storage: StorageFactory, make_request: Any, re
     await plugin.validate(event)
     await plugin.validate(make_request("/v1/events", {"metadata": {}}, namespace="other"))
     await plugin.validate(event)
-
-
-def test_token_buckets() -> None:
-    now = 0.0
-    bucket = TokenBucket(2.0, 3, lambda: now)
-    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
-    now = 0.5
-    assert [bucket.take() for _ in range(2)] == [True, False]
-    now = 100.0
-    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
 
 
 @pytest.mark.parametrize(
